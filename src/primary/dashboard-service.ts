@@ -5,10 +5,12 @@
 import { maskCredentials } from '../config/diagnostics.ts'
 import { formatKeyValue, type ResolvedKey } from '../config/resolve.ts'
 import { FREE_NAME } from '../config/key.ts'
+import { DURATION_BOUNDS_SECONDS, NO_API_ROW, OTHER_APIS_ROW, readApiRow } from '../observe/api-metrics.ts'
+import type { RecordedFailure } from '../observe/flight-recorder.ts'
 import { snapshotMetrics } from '../observe/metrics.ts'
 import type { DashboardCall } from '../plan/control-messages.ts'
 import type { ConfigurationRow, DashboardPart, DashboardParts, Tree } from '../plan/dashboard-messages.ts'
-import type { ReactorPlan } from '../plan/reactor-plan.ts'
+import { apiIdentity, type ApiPlan, type ReactorPlan } from '../plan/reactor-plan.ts'
 import type { Side } from '../protocol/machine.ts'
 import type { ApiService } from './api-service.ts'
 import type { EndpointService } from './endpoint-service.ts'
@@ -19,6 +21,7 @@ import type { ThrottleService } from './throttle-service.ts'
 /** Rows of one list; the page says how many are left out. */
 const ROWS_MAX = 2000
 const COUNTERS_MAX = 50
+const FAILURES_MAX = 50
 const VALUE_CHARS_MAX = 300
 /** A reactor that does not tell its connections in time is left out of the sums. */
 const REACTOR_MS = 900
@@ -28,10 +31,11 @@ export interface DashboardSources {
   readonly metrics: SharedArrayBuffer
   readonly keys: () => readonly ResolvedKey[]
   readonly apis: Pick<ApiService, 'list'>
+  readonly plans: () => readonly ApiPlan[]
   /** Null on a node without reactors. */
   readonly gateway: {
     readonly reactors: Pick<ReactorPool, 'call'>
-    readonly plan: Pick<ReactorPlan, 'reactors' | 'level'>
+    readonly plan: Pick<ReactorPlan, 'reactors' | 'level' | 'apiMetrics'>
     readonly pools: Pick<PoolService, 'list'>
     readonly endpoints: Pick<EndpointService, 'list'>
     readonly throttling: Pick<ThrottleService, 'top'>
@@ -71,6 +75,8 @@ export class DashboardService {
     return {
       ...numbers,
       ...(await connectionStates(gateway)),
+      durations: this.#durations(gateway.plan.apiMetrics),
+      bounds: numbered(DURATION_BOUNDS_SECONDS),
       reactors: gateway.plan.reactors,
       level: gateway.plan.level,
       pools: byName(pools, ({ name }) => name),
@@ -79,7 +85,17 @@ export class DashboardService {
     }
   }
 
-  #lists(): Tree {
+  /** Of all APIs, and of requests to none. */
+  #durations(memory: SharedArrayBuffer): Tree {
+    const rows = new Set([NO_API_ROW, OTHER_APIS_ROW, ...this.#sources.plans().map(({ metricsRow }) => metricsRow)])
+    const sums = [...rows].map(row => sumOfRow(memory, row))
+    return {
+      total: numbered(added(sums.map(({ total }) => total))),
+      backend: numbered(added(sums.map(({ backend }) => backend))),
+    }
+  }
+
+  async #lists(): Promise<Tree> {
     const { gateway } = this.#sources
     if (gateway === null) return {}
     const endpoints = gateway.endpoints.list().map(row => ({ ...row, url: maskCredentials(row.url) }))
@@ -89,15 +105,22 @@ export class DashboardService {
       endpointsOmitted: Math.max(0, endpoints.length - ROWS_MAX),
       throttle: { live, capacity },
       counters: byName(counters, ({ key, policy }) => `${policy} ${key}`),
+      ...(await failuresOf(gateway)),
     }
   }
 
   #apis(): Tree {
     const { apis } = this.#sources.apis.list()
+    const memory = this.#sources.gateway?.plan.apiMetrics
+    const rowOf = new Map(this.#sources.plans().map(plan => [apiIdentity(plan), plan.metricsRow]))
     const rows = apis.slice(0, ROWS_MAX).map(({ paths, hosts, transports, ...summary }) => {
-      return { ...summary, path: paths[0]!, hosts: hosts.join(', '), transports: transports.join(', ') }
+      const identity = apiIdentity({ paths, hosts })
+      const row = { ...summary, path: paths[0]!, hosts: hosts.join(', '), transports: transports.join(', ') }
+      if (memory === undefined) return [identity, row] as const
+      const { total, backend: _, ...numbers } = sumOfRow(memory, rowOf.get(identity) ?? OTHER_APIS_ROW)
+      return [identity, { ...row, ...numbers, total: numbered(total) }] as const
     })
-    return { apis: byName(rows, ({ path, hosts }) => `${hosts}${path}`), omitted: Math.max(0, apis.length - ROWS_MAX) }
+    return { apis: Object.fromEntries(rows), omitted: Math.max(0, apis.length - ROWS_MAX) }
   }
 
   #configuration(): readonly ConfigurationRow[] {
@@ -131,6 +154,57 @@ async function connectionStates({ reactors }: NonNullable<DashboardSources['gate
     }
   }
   return { states, silent: lists.filter(list => list === null).length }
+}
+
+interface ApiSums {
+  readonly requests: number
+  readonly faults: number
+  readonly requestBytes: number
+  readonly responseBytes: number
+  /** Sum of the times from first to last byte. */
+  readonly seconds: number
+  /** Requests per bucket of time. */
+  readonly total: readonly number[]
+  readonly backend: readonly number[]
+}
+
+function sumOfRow(memory: SharedArrayBuffer, row: number): ApiSums {
+  const samples = readApiRow(memory, row)
+  const sum = (read: (sample: (typeof samples)[number]) => number) =>
+    samples.reduce((all, it) => all + read(it), 0)
+  return {
+    requests: sum(({ requests }) => requests),
+    faults: sum(({ faults }) => faults),
+    requestBytes: sum(({ requestBytes }) => requestBytes),
+    responseBytes: sum(({ responseBytes }) => responseBytes),
+    seconds: sum(({ durations }) => durations.total?.sumSeconds ?? 0),
+    total: added(samples.map(({ durations }) => durations.total?.buckets ?? [])),
+    backend: added(samples.map(({ durations }) => durations.backend?.buckets ?? [])),
+  }
+}
+
+/** Sums of lists, place by place. */
+function added(lists: readonly (readonly number[])[]): readonly number[] {
+  return [...DURATION_BOUNDS_SECONDS, 0].map((_, at) => lists.reduce((sum, list) => sum + (list[at] ?? 0), 0))
+}
+
+/** Members `0`, `1`, …; zeros are left out. */
+function numbered(values: readonly number[]): Readonly<Record<string, number>> {
+  return Object.fromEntries(values.flatMap((value, at) => (value === 0 ? [] : [[String(at), value]])))
+}
+
+/** The last failures of all reactors, by their ids. */
+async function failuresOf({ reactors }: NonNullable<DashboardSources['gateway']>): Promise<Tree> {
+  const lists = await Promise.all(reactors.call({ kind: 'failures', query: { limit: FAILURES_MAX } }, REACTOR_MS))
+  const rows = lists.flatMap(list => list?.rows ?? []).sort((one, other) => other.endedMs - one.endedMs)
+  const shown = rows.slice(0, FAILURES_MAX)
+  const omitted = lists.reduce((sum, list) => sum + (list?.omitted ?? 0), rows.length - shown.length)
+  return { failures: Object.fromEntries(shown.map(row => [row.id, failureRow(row)])), failuresOmitted: omitted }
+}
+
+/** Steps as one text: `us side event state`, one per line. */
+function failureRow({ steps, ...failure }: RecordedFailure): Tree {
+  return { ...failure, steps: steps.map(({ us, side, event, state }) => `${us} ${side} ${event} ${state}`).join('\n') }
 }
 
 type Row = Readonly<Record<string, number | string | boolean>>

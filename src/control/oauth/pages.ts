@@ -5,9 +5,10 @@ import { NO_STORE } from './oauth-error.ts'
 
 type Html = ReturnType<typeof html>
 
-const STYLE = `body{font:16px/1.5 system-ui,sans-serif;max-width:24rem;margin:4rem auto;padding:0 1rem}
+const STYLE = `:root{color-scheme:light dark}
+body{font:16px/1.5 system-ui,sans-serif;max-width:24rem;margin:4rem auto;padding:0 1rem}
 label,input,button{display:block;width:100%;box-sizing:border-box;font:inherit}
-input,button{padding:.5rem;margin:.25rem 0 1rem}.error{color:#b00020}`
+input,button{padding:.5rem;margin:.25rem 0 1rem}.error{color:light-dark(#b00020,#ff8a80)}`
 const STYLE_SOURCE = `'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`
 
 /** `redirectUri`: where a form of the page may finally lead; '' for a page without a form. */

@@ -1,0 +1,114 @@
+/** The charts of traffic: canvases of uPlot, each with its present and highest values as a table below. */
+import { element, setText } from './dom.js'
+import { History, POINTS } from './rates.js'
+import uPlot from './uplot.js'
+
+const HEIGHT = 190
+const SHOWN_MIN_S = 60
+
+export class Chart {
+  #plot
+  #history
+  #series
+  #format
+  #steps
+  #cells
+  #holder
+
+  /** `series`: names with the CSS variables of their colours. `format`: text of a value. `steps`: of the axis. */
+  constructor(parent, title, series, format, steps = undefined) {
+    this.#steps = steps
+    this.#series = series
+    this.#format = format
+    this.#history = new History(series.length)
+    this.#holder = element('div', {
+      class: 'plot',
+      role: 'img',
+      'aria-label': `${title}; the table below has its numbers`,
+    })
+    this.#cells = series.map(() => [element('td'), element('td')])
+    const rows = series.map(({ name, color }, at) =>
+      element(
+        'tr',
+        {},
+        element('th', { scope: 'row' }, element('span', { class: `key key-${color}`, 'aria-hidden': 'true' }), name),
+        ...this.#cells[at],
+      ),
+    )
+    const heads = ['', 'now', 'highest'].map(text => element('th', { scope: 'col' }, text))
+    const table = element('table', { class: 'key-table' }, element('thead', {}, element('tr', {}, ...heads)))
+    table.append(element('tbody', {}, ...rows))
+    parent.append(element('figure', { class: 'chart' }, element('figcaption', {}, title), this.#holder, table))
+    this.#plot = new uPlot(this.#options(), this.#history.columns, this.#holder)
+    new ResizeObserver(() => this.#fit()).observe(this.#holder)
+  }
+
+  add(timeS, values) {
+    this.#history.add(timeS, values)
+    this.#cells.forEach(([now, highest], at) => {
+      setText(now, this.#format(this.#history.last(at)))
+      setText(highest, this.#format(this.#history.highest(at)))
+    })
+  }
+
+  draw() {
+    const { columns } = this.#history
+    const last = columns[0].at(-1) ?? 0
+    const shownS = Math.min(POINTS, Math.max(SHOWN_MIN_S, last - (columns[0][0] ?? 0)))
+    this.#plot.setData(columns, false)
+    this.#plot.setScale('x', { min: last - shownS, max: last })
+  }
+
+  /** Colours follow the theme. */
+  redraw() {
+    this.#plot.redraw(false, true)
+  }
+
+  #fit() {
+    const width = Math.floor(this.#holder.clientWidth)
+    if (width > 0 && width !== this.#plot.width) this.#plot.setSize({ width, height: HEIGHT })
+  }
+
+  #options() {
+    const axis = {
+      stroke: () => color('muted'),
+      grid: { stroke: () => color('line'), width: 1 },
+      ticks: { show: false },
+    }
+    return {
+      width: 400,
+      height: HEIGHT,
+      legend: { show: false },
+      cursor: { show: false },
+      padding: [8, 8, 0, 0],
+      scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
+      axes: [
+        { ...axis, space: 70, size: 28, values: (_, times) => times.map(time => clockOf(time)) },
+        {
+          ...axis,
+          size: 62,
+          ...(this.#steps === undefined ? {} : { incrs: this.#steps }),
+          values: (_, values) => values.map(value => this.#format(value)),
+        },
+      ],
+      series: [
+        {},
+        ...this.#series.map(({ name, color: variable }, at) => ({
+          label: name,
+          stroke: () => color(variable),
+          width: 2,
+          points: { show: false },
+          ...(at === 0 ? { fill: () => `color-mix(in srgb, ${color(variable)} 14%, transparent)` } : {}),
+        })),
+      ],
+    }
+  }
+}
+
+function color(variable) {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${variable}`).trim()
+}
+
+function clockOf(timeS) {
+  return new Date(timeS * 1000).toLocaleTimeString([], { hour12: false })
+}

@@ -1,0 +1,136 @@
+/** The tables of the page: which columns each one has, and which values stand out. */
+import { byId } from './dom.js'
+import { bytes, clock, count, milliseconds, percent, rate } from './format.js'
+import { Table } from './tables.js'
+
+const ENDPOINT_TONES = { ACTIVE: 'good', TIMEOUT: 'warn', SUSPENDED: 'bad', OFF: 'off' }
+const LIFECYCLE_TONES = { PUBLISHED: 'good', PROTOTYPED: 'good', DEPRECATED: 'warn', BLOCKED: 'bad', RETIRED: 'off' }
+const SHARE_WARN = 0.8
+
+export function openTables() {
+  return {
+    endpoints: endpointsTable(),
+    apis: apisTable(),
+    limits: limitsTable(),
+    pools: poolsTable(),
+    caches: cachesTable(),
+    faults: faultsTable(),
+  }
+}
+
+function endpointsTable() {
+  return new Table(
+    byId('endpoints-table'),
+    'Endpoints',
+    [
+      word('Endpoint', (_, name) => name),
+      { ...word('State', row => row.state), tone: row => ENDPOINT_TONES[row.state] ?? 'none' },
+      word('URL', row => row.url),
+      { ...number('Tried again in', row => (row.retryInMs < 0 ? null : row.retryInMs), milliseconds) },
+      number('Failures', row => row.failures),
+      number('Suspensions', row => row.suspensions),
+      number('Recoveries', row => row.recoveries),
+      word('Last error', row => (row.lastError === 0 ? '–' : row.lastError)),
+    ],
+    { filter: 'Filter endpoints', empty: 'No API has an endpoint.' },
+  )
+}
+
+function apisTable() {
+  return new Table(
+    byId('apis-table'),
+    'APIs',
+    [
+      word('API', row => `${row.name}:${row.version}`),
+      word('Path', row => row.path),
+      { ...word('State', row => row.state), tone: row => LIFECYCLE_TONES[row.state] ?? 'none' },
+      number('Requests/s', row => row.rates.requests, rate),
+      { ...number('Faults/s', row => row.rates.faults, rate), tone: row => (row.rates.faults > 0 ? 'bad' : 'none') },
+      number('p99', row => row.rates.p99, milliseconds),
+      number('Requests', row => row.requests),
+      number('Faults', row => row.faults),
+      number('To clients', row => row.responseBytes, bytes),
+    ],
+    { filter: 'Filter APIs', sort: 6, isDescending: true, empty: 'This node has no API.' },
+  )
+}
+
+function limitsTable() {
+  return new Table(
+    byId('limits-table'),
+    'Counters of limits',
+    [
+      word('Key', row => row.key),
+      word('Policy', row => row.policy),
+      { ...number('Used', row => row.used / row.limit, percent), tone: row => usedTone(row.used / row.limit) },
+      number('Count', row => row.used),
+      number('Limit', row => row.limit),
+      number('Per second', row => row.rate, rate),
+      { ...number('Refused', row => row.refused), tone: row => (row.refused > 0 ? 'warn' : 'none') },
+      { title: 'Starts anew at', text: row => clock(row.resetsAtMs), sort: row => row.resetsAtMs, isNumber: true },
+    ],
+    { sort: 2, isDescending: true, empty: 'No counter is in use.' },
+  )
+}
+
+function poolsTable() {
+  return new Table(
+    byId('pools-table'),
+    'Pools',
+    [
+      word('Pool', (_, name) => name),
+      number('In use', row => row.used),
+      number('Limit', row => row.limit, limitText),
+      { ...number('Share', row => row.share, percent), tone: row => usedTone(row.share) },
+      number('Highest', row => row.highest),
+      number('Waiting', row => row.waiting),
+      { ...number('Refused', row => row.refused), tone: row => (row.refused > 0 ? 'bad' : 'none') },
+    ],
+    { empty: 'This node has no pools.' },
+  )
+}
+
+function cachesTable() {
+  return new Table(
+    byId('caches-table'),
+    'Caches',
+    [
+      word('Cache', (_, name) => name),
+      number('Hits', row => row.hits),
+      number('Misses', row => row.misses),
+      number('Hit rate', row => row.hits / (row.hits + row.misses), percent),
+    ],
+    { sort: 1, isDescending: true },
+  )
+}
+
+function faultsTable() {
+  return new Table(
+    byId('faults-table'),
+    'Failures by code and state',
+    [
+      word('Side', (_, name) => (name.startsWith('source') ? 'client' : 'backend')),
+      word('Base code', (_, name) => name.split(' ')[1]),
+      word('State', (_, name) => name.split(' ')[2]),
+      { title: 'Count', text: value => count(value), sort: value => value, isNumber: true },
+    ],
+    { sort: 3, isDescending: true, empty: 'No failure has been counted.' },
+  )
+}
+
+/** A column of numbers. */
+function number(title, read, text = count) {
+  return { title, text: row => text(read(row)), sort: row => read(row) ?? -1, isNumber: true }
+}
+
+function word(title, read) {
+  return { title, text: (row, name) => String(read(row, name)) }
+}
+
+function limitText(limit) {
+  return limit < 0 ? 'none' : count(limit)
+}
+
+function usedTone(share) {
+  return share >= 1 ? 'bad' : share >= SHARE_WARN ? 'warn' : 'none'
+}

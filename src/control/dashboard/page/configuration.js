@@ -1,0 +1,47 @@
+/** The effective configuration, fetched when somebody asks for it. */
+import { byId, setText } from './dom.js'
+import { Table } from './tables.js'
+
+const APPLIES = { reload: 'after a reload', restart: 'after a restart', none: 'never (inert)' }
+
+/** `unauthorized`: called where the session has ended. */
+export function wireConfiguration(unauthorized) {
+  const table = new Table(
+    byId('configuration-table'),
+    'Configuration',
+    [
+      { title: 'Key', text: row => row.key },
+      { title: 'Value', text: row => row.value },
+      { title: 'From', text: row => fromOf(row), tone: row => (row.where === '' ? 'off' : 'none') },
+      { title: 'A change acts', text: row => APPLIES[row.appliesAfter] },
+      { title: 'Meaning', text: row => row.meaning.replaceAll('`', '') },
+    ],
+    { filter: 'Filter keys', empty: 'Not loaded.' },
+  )
+  const [button, onlySet] = [byId('configuration-load'), byId('configuration-set')]
+  let rows = []
+  const show = () => {
+    const shown = rows.filter(({ where }) => where !== '' || !onlySet.checked)
+    table.show(shown.map(row => [row.key, row]))
+  }
+  onlySet.addEventListener('change', show)
+  button.addEventListener('click', async () => {
+    button.disabled = true
+    try {
+      const response = await fetch('/dashboard/configuration')
+      if (response.status === 401) return unauthorized()
+      rows = (await response.json()).keys
+      setText(button, 'Load again')
+      show()
+    } catch {
+      setText(button, 'The gateway did not answer; try again')
+    } finally {
+      button.disabled = false
+    }
+  })
+}
+
+function fromOf({ where, overridden }) {
+  if (where === '') return 'default'
+  return overridden.length === 0 ? where : `${where}; overrides ${overridden.join(', ')}`
+}

@@ -1,0 +1,139 @@
+/** The dashboard: takes the state and its changes from the gateway and has the parts of the page show it. */
+import { wireConfiguration } from './configuration.js'
+import { Diagram } from './diagram.js'
+import { byId, setAttribute, setText } from './dom.js'
+import { Failures } from './failures.js'
+import { count } from './format.js'
+import { applyPatch } from './merge-patch.js'
+import { Table } from './tables.js'
+import { Views } from './views.js'
+
+const SILENT_MS = 5000
+const RETRY_MS = 3000
+const ROUND = 'dashboard round'
+const ROUNDS_KEPT = 100
+
+const views = new Views()
+const failures = new Failures()
+let diagrams = null
+let statesTable = null
+let state = Object.create(null)
+let isPaused = false
+let heardMs = 0
+let source = null
+let frame = 0
+let stateNames = []
+
+function leave() {
+  source?.close()
+  location.assign('/dashboard/sign-in')
+}
+
+function setLink(name, text) {
+  setAttribute(byId('link'), 'data-state', name)
+  setText(byId('link-text'), text)
+}
+
+async function start() {
+  const response = await fetch('/dashboard/machines')
+  if (response.status === 401) return leave()
+  const { user, machines } = await response.json()
+  setText(byId('user'), user)
+  diagrams = new Map(
+    Object.entries(machines).map(([side, machine]) => {
+      return [side, new Diagram(side, machine, byId(`diagram-${side}`), byId(`detail-${side}`))]
+    }),
+  )
+  stateNames = [...new Set(Object.values(machines).flatMap(({ states }) => states))]
+  const column = (title, side) => ({ title, text: row => count(row[side]), sort: row => row[side], isNumber: true })
+  statesTable = new Table(
+    byId('states-table'),
+    'Connections by state',
+    [
+      { title: 'State', text: (_, name) => name },
+      column('Client connections', 'source'),
+      column('Backend connections', 'target'),
+    ],
+    { sort: 1, isDescending: true },
+  )
+  listen()
+}
+
+function listen() {
+  source = new EventSource('/dashboard/events')
+  source.addEventListener('state', ({ data }) => {
+    state = applyPatch(Object.create(null), JSON.parse(data))
+    views.forget()
+    heard()
+  })
+  source.addEventListener('patch', ({ data }) => {
+    applyPatch(state, JSON.parse(data))
+    heard()
+  })
+  source.addEventListener('trouble', ({ data }) => setLink('trouble', JSON.parse(data).cause))
+  source.addEventListener('signed-out', leave)
+  source.addEventListener('error', () => void reconnect())
+}
+
+/** The browser reconnects by itself after a lost connection, and never after a refusal, as of an ended session. */
+async function reconnect() {
+  setLink('trouble', 'disconnected')
+  if (source.readyState !== EventSource.CLOSED) return
+  const response = await fetch('/dashboard/machines').catch(() => null)
+  if (response?.status === 401) return leave()
+  setTimeout(listen, RETRY_MS)
+}
+
+function heard() {
+  heardMs = performance.now()
+  setLink('live', isPaused ? 'paused' : 'live')
+  if (frame === 0) frame = requestAnimationFrame(render)
+  // A page in the background gets no frames; its history goes on.
+  else if (document.hidden) render()
+}
+
+function render() {
+  const begun = performance.now()
+  cancelAnimationFrame(frame)
+  frame = 0
+  views.show(state, isPaused || document.hidden)
+  if (!isPaused && !document.hidden) {
+    const states = state.live?.states ?? {}
+    for (const [side, diagram] of diagrams) diagram.show(states[side] ?? {})
+    const rowOf = name => ({ source: states.source?.[name] ?? 0, target: states.target?.[name] ?? 0 })
+    statesTable.show(stateNames.map(name => [name, rowOf(name)]))
+    failures.show(state.lists?.failures, state.lists?.failuresOmitted)
+  }
+  // For the profiler of the browser.
+  if (performance.getEntriesByName(ROUND).length >= ROUNDS_KEPT) performance.clearMeasures(ROUND)
+  performance.measure(ROUND, { start: begun, end: performance.now() })
+}
+
+function wireTheme() {
+  const select = byId('theme')
+  const apply = () => {
+    if (select.value === 'auto') document.documentElement.removeAttribute('data-theme')
+    else document.documentElement.setAttribute('data-theme', select.value)
+    views.redraw()
+  }
+  select.value = localStorage.getItem('theme') ?? 'auto'
+  apply()
+  select.addEventListener('change', () => {
+    localStorage.setItem('theme', select.value)
+    apply()
+  })
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => views.redraw())
+}
+
+byId('pause').addEventListener('click', ({ currentTarget: button }) => {
+  isPaused = !isPaused
+  setAttribute(button, 'aria-pressed', isPaused)
+  setText(button, isPaused ? 'Go on' : 'Pause')
+  setLink('live', isPaused ? 'paused' : 'live')
+})
+setInterval(() => {
+  if (heardMs > 0 && performance.now() - heardMs > SILENT_MS) setLink('trouble', 'no news from the gateway')
+}, 1000)
+wireTheme()
+wireConfiguration(leave)
+start().catch(() => setLink('trouble', 'the gateway did not answer; reload the page'))

@@ -1,0 +1,242 @@
+/** The parts of the page but for the machines: what each one shows of the state. */
+import { Chart } from './charts.js'
+import { openTables } from './columns.js'
+import { byId, element, setAttribute, setText } from './dom.js'
+import { bytes, clock, count, milliseconds, rate, span } from './format.js'
+import { perSecond, quantile } from './rates.js'
+
+const FIGURES = [
+  ['requests', 'Requests/s'],
+  ['faults', 'Faults/s'],
+  ['p50', 'Median time'],
+  ['p99', '99th percentile'],
+  ['clients', 'Client connections'],
+  ['backends', 'Backend connections'],
+  ['tunnels', 'Tunnels'],
+  ['memory', 'Memory'],
+]
+const CACHES = [
+  ['tokens', ['tokenHits', 'tokenRefusedHits'], ['tokenMisses']],
+  ['passwords', ['passwordHits'], ['passwordMisses']],
+  ['verified secrets', ['verifiedSecretHits'], ['verifiedSecretMisses']],
+  ['introspections', ['introspectionHits'], ['introspectionMisses']],
+  ['backend JWTs', ['backendJwtHits'], ['backendJwtMisses']],
+  ['user claims', ['userClaimsHits'], ['userClaimsMisses']],
+  ['resources', ['resourceCacheHits'], ['resourceCacheMisses']],
+]
+
+export class Views {
+  #figures = new Map()
+  #charts
+  #tables
+  /** State of the round before, and its time. */
+  #before = null
+  /** Rates of APIs by name, since the last change of their counters. */
+  #apiRates = new Map()
+  #apisBefore = null
+
+  constructor() {
+    for (const [name, title] of FIGURES) {
+      const value = element('dd', {}, '–')
+      byId('figures').append(element('div', { 'data-figure': name }, element('dt', {}, title), value))
+      this.#figures.set(name, value)
+    }
+    const charts = byId('charts')
+    this.#charts = {
+      throughput: new Chart(
+        charts,
+        'Requests per second',
+        [
+          { name: 'responses 1xx to 3xx', color: 'good' },
+          { name: '4xx', color: 'warn' },
+          { name: '5xx', color: 'bad' },
+        ],
+        rate,
+      ),
+      latency: new Chart(
+        charts,
+        'Time of an exchange',
+        [
+          { name: 'median', color: 'accent' },
+          { name: '95th percentile', color: 'second' },
+          { name: '99th percentile', color: 'bad' },
+          { name: 'backend, median', color: 'muted' },
+        ],
+        milliseconds,
+      ),
+      bytes: new Chart(
+        charts,
+        'Bytes per second',
+        [
+          { name: 'to clients', color: 'accent' },
+          { name: 'from clients', color: 'second' },
+        ],
+        bytes,
+        Array.from({ length: 50 }, (_, power) => 2 ** power),
+      ),
+    }
+    this.#tables = openTables()
+  }
+
+  /** A round: `state` as the gateway has told it. Nothing is drawn while `isPaused`. */
+  show(state, isPaused) {
+    const { live } = state
+    if (live === undefined) return
+    this.#measure(state)
+    this.#before = structuredClone({ live })
+    if (isPaused) return
+    for (const chart of Object.values(this.#charts)) chart.draw()
+    this.#showTables(state)
+    setText(byId('node'), `up ${span(live.upS)} · ${reactorsOf(live)} · ${clock(live.nowMs)}`)
+  }
+
+  /** The next round has no predecessor: rates would be those of a longer time, or of another process. */
+  forget() {
+    this.#before = null
+    this.#apisBefore = null
+    this.#apiRates.clear()
+  }
+
+  redraw() {
+    for (const chart of Object.values(this.#charts)) chart.redraw()
+  }
+
+  #measure({ live, apis }) {
+    const before = this.#before?.live ?? null
+    const seconds = before === null ? 0 : (live.nowMs - before.nowMs) / 1000
+    const { counts } = live
+    const of = name => (before === null ? null : perSecond(counts[name] ?? 0, before.counts[name] ?? 0, seconds))
+    const byClass = before === null ? [null, null, null] : statusRates(live.statuses, before.statuses, seconds)
+    const times = before === null ? null : newDurations(live, before)
+    const faults = before === null ? null : perSecond(sumOf(live.faults), sumOf(before.faults), seconds)
+    const timeS = live.nowMs / 1000
+    this.#charts.throughput.add(timeS, byClass)
+    const { p50, p95, p99, backend } = times ?? { p50: null, p95: null, p99: null, backend: null }
+    this.#charts.latency.add(timeS, [p50, p95, p99, backend])
+    this.#charts.bytes.add(timeS, [of('bytesToClients'), of('bytesFromClients')])
+    const figures = {
+      ...{ requests: rate(of('requests')), faults: rate(faults), p50: milliseconds(p50), p99: milliseconds(p99) },
+      ...{
+        clients: count(counts.connectionsOpen),
+        backends: count(counts.targetsOpen),
+        tunnels: count(counts.tunnelsOpen),
+      },
+      memory: bytes(live.residentBytes),
+    }
+    for (const [name, value] of this.#figures) setText(value, figures[name])
+    setAttribute(this.#figures.get('faults').parentElement, 'data-tone', faults > 0 ? 'bad' : 'none')
+    if (apis !== undefined) this.#measureApis(apis.apis ?? {}, live.nowMs, live.bounds)
+  }
+
+  /** Rows of APIs come every few rounds, all at once. */
+  #measureApis(rows, nowMs, bounds) {
+    const known = this.#apisBefore
+    const isNew =
+      known === null || Object.entries(rows).some(([name, row]) => known.requests.get(name) !== row.requests)
+    if (!isNew && nowMs - known.nowMs < 6000) return
+    const seconds = known === null ? 0 : (nowMs - known.nowMs) / 1000
+    for (const [name, row] of Object.entries(rows)) {
+      const before = known?.rows.get(name)
+      if (before === undefined) continue
+      const buckets = Array.from(
+        { length: countOf(bounds) + 1 },
+        (_, at) => (row.total?.[at] ?? 0) - (before.total[at] ?? 0),
+      )
+      this.#apiRates.set(name, {
+        requests: perSecond(row.requests ?? 0, before.requests, seconds),
+        faults: perSecond(row.faults ?? 0, before.faults, seconds),
+        p99: milli(quantile(0.99, buckets, listOf(bounds))),
+      })
+    }
+    const kept = Object.entries(rows).map(([name, row]) => {
+      return [name, { requests: row.requests ?? 0, faults: row.faults ?? 0, total: { ...row.total } }]
+    })
+    this.#apisBefore = {
+      nowMs,
+      rows: new Map(kept),
+      requests: new Map(kept.map(([name, { requests }]) => [name, requests])),
+    }
+  }
+
+  #showTables({ live, lists = {}, apis = {} }) {
+    const { endpoints, apis: apiTable, limits, pools, caches, faults } = this.#tables
+    endpoints.show(Object.entries(lists.endpoints ?? {}))
+    const rates = this.#apiRates
+    apiTable.show(
+      Object.entries(apis.apis ?? {}).map(([name, row]) => [name, { ...row, rates: rates.get(name) ?? {} }]),
+    )
+    limits.show(Object.entries(lists.counters ?? {}))
+    const { live: used = 0, capacity = 0 } = lists.throttle ?? {}
+    setText(
+      byId('limits-summary'),
+      `The counters that are nearest to their limits; ${count(used)} of ${count(capacity)} counters are in use.`,
+    )
+    pools.show(poolRows(live))
+    caches.show(cacheRows(live.counts))
+    faults.show(Object.entries(live.faults ?? {}))
+  }
+}
+
+function reactorsOf({ reactors = 0, level = '', silent = 0 }) {
+  if (reactors === 0) return 'no reactors'
+  const late = silent > 0 ? `, ${silent} silent` : ''
+  return `${reactors} ${reactors === 1 ? 'reactor' : 'reactors'} (${level}${late})`
+}
+
+function poolRows({ pools = {}, poolHistory = {}, connections = {} }) {
+  const rows = Object.entries(connections).map(([side, { open, limit }]) => {
+    return [
+      `${side === 'clients' ? 'client' : 'backend'} connections`,
+      { used: open, limit, share: limit > 0 ? open / limit : Number.NaN },
+    ]
+  })
+  for (const [name, { running, max, highest, waiting }] of Object.entries(pools)) {
+    const history = poolHistory[name === 'background' ? 'background' : 'mediation']
+    const refused = name === 'https' || history === undefined ? undefined : history.queueFull + history.memory
+    rows.push([`workers, ${name}`, { used: running, limit: max, share: running / max, highest, waiting, refused }])
+  }
+  return rows
+}
+
+function cacheRows(counts) {
+  const sum = names => names.reduce((all, name) => all + (counts[name] ?? 0), 0)
+  return CACHES.map(([name, hits, misses]) => [name, { hits: sum(hits), misses: sum(misses) }])
+}
+
+function statusRates(now = {}, before = {}, seconds) {
+  const sums = [0, 0, 0]
+  for (const [status, total] of Object.entries(now)) {
+    const added = Math.max(0, total - (before[status] ?? 0))
+    sums[Number(status) >= 500 || status === '0' ? 2 : Number(status) >= 400 ? 1 : 0] += added
+  }
+  return sums.map(sum => (seconds > 0 ? sum / seconds : null))
+}
+
+/** Quantiles of the exchanges that ended since the round before, in milliseconds. */
+function newDurations({ durations = {}, bounds }, before) {
+  const limits = listOf(bounds)
+  const added = kind =>
+    Array.from(
+      { length: limits.length + 1 },
+      (_, at) => (durations[kind]?.[at] ?? 0) - (before.durations?.[kind]?.[at] ?? 0),
+    )
+  const total = added('total')
+  const at = share => milli(quantile(share, total, limits))
+  return { p50: at(0.5), p95: at(0.95), p99: at(0.99), backend: milli(quantile(0.5, added('backend'), limits)) }
+}
+
+function milli(seconds) {
+  return seconds === null ? null : seconds * 1000
+}
+
+function listOf(bounds = {}) {
+  return Object.values(bounds)
+}
+
+function countOf(bounds = {}) {
+  return Object.keys(bounds).length
+}
+
+function sumOf(rows = {}) {
+  return Object.values(rows).reduce((sum, one) => sum + one, 0)
+}
