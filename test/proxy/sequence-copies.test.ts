@@ -1,8 +1,19 @@
 /** Copies of messages, kept responses and policy servers, end to end: real worker threads, scripted backends. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { eventually } from '../harness/peers.ts'
-import { address, callTo, type Reaction, says, startBackend, startCalls } from '../harness/sequence-calls.ts'
+import { flowsOf } from '../harness/flows.ts'
+import { startGateway } from '../harness/gateway.ts'
+import { connectPeer, eventually } from '../harness/peers.ts'
+import { takeResponse } from '../harness/responses.ts'
+import {
+  address,
+  callTo,
+  planEndpoints,
+  type Reaction,
+  says,
+  startBackend,
+  startCalls,
+} from '../harness/sequence-calls.ts'
 
 const json = (value: unknown) => JSON.stringify(value)
 const bodyOf: Reaction = ({ body }) => [200, json({ got: JSON.parse(body) })]
@@ -67,10 +78,18 @@ test('the counts of an aggregate and of a scatter-gather may be expressions', as
       [`${keep}<scatter-gather>${gathering}${branches}</scatter-gather><respond/>`, body, expected],
     ] as const
   })
-  for (const [request, body, expected] of requests) {
-    const { ask } = await startCalls(t, { request }, backend.port)
-    const [status, text] = await ask('POST /a/x', body)
-    assert.deepEqual(typeof expected === 'number' ? JSON.parse(text).fault.code : [status, text], expected, request)
+  const plans = await Promise.all(requests.map(([request]) => flowsOf({ request })))
+  const apis = plans.map((mediation, at) => ({ context: `/c${at}`, port: backend.port, overrides: { mediation } }))
+  const sequenceEndpoints = planEndpoints(plans.flatMap(({ sequences }) => sequences))
+  const gateway = await startGateway(apis, { sequenceEndpoints })
+  t.after(() => gateway.stop())
+  const client = await connectPeer(gateway.port)
+  t.after(() => client.destroy())
+  for (const [at, [request, sent, expected]] of requests.entries()) {
+    const type = `Content-Type: application/json\r\nContent-Length: ${sent.length}\r\n`
+    client.send(`POST /c${at}/x HTTP/1.1\r\nHost: a\r\n${type}\r\n${sent}`)
+    const { status, body } = await takeResponse(client)
+    assert.deepEqual(typeof expected === 'number' ? JSON.parse(body).fault.code : [status, body], expected, request)
   }
 })
 
