@@ -150,6 +150,15 @@ export function text(defaultValue: string, meaning: string): Key<string> {
   return key({ kind: 'string', defaultValue, meaning, expects, schema: TEXT, read: plainText })
 }
 
+/** A path of requests, such as `/readyz`; empty for none. */
+export function targetPath(meaning: string): Key<string> {
+  const one = /^(?:\/[!-~]*)?$/
+  const read = (given: unknown): string | undefined =>
+    typeof given === 'string' && one.test(given) ? given : undefined
+  const schema = { type: 'string', pattern: one.source }
+  return key({ kind: 'string', defaultValue: '', meaning, expects: 'a path such as "/readyz", or ""', schema, read })
+}
+
 /** One mailbox, with a name or without. */
 export function mailAddress(meaning: string): Key<string> {
   const expects = 'a mail address such as "a@example.com" or "Name <a@example.com>"'

@@ -13,7 +13,7 @@ const NAMED_API_ROWS = 1024
 export const API_ROWS_END = FIRST_API_ROW + NAMED_API_ROWS
 
 /** `read`: GET and HEAD. `write`: POST, PUT, PATCH and DELETE. */
-export const METHOD_CLASSES = ['read', 'write', 'other'] as const
+const METHOD_CLASSES = ['read', 'write', 'other'] as const
 type MethodClass = (typeof METHOD_CLASSES)[number]
 /** `none`: the client had gone, or its connection was reset. */
 const STATUS_CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx'] as const
@@ -112,7 +112,7 @@ function add(cells: Float64Array, at: number, ms: number): void {
 
 function blockOf(method: string, status: number): number {
   const kind = method === 'GET' || method === 'HEAD' ? 0 : isWrite(method) ? 1 : 2
-  const hundreds = status < 100 || status >= 600 ? 0 : Math.floor(status / 100)
+  const hundreds = status < 100 || status >= 600 ? 0 : (status / 100) | 0
   return kind * STATUS_CLASSES.length + hundreds
 }
 
@@ -123,7 +123,7 @@ function isWrite(method: string): boolean {
 // ---- readers --------------------------------------------------------------------------------------------------------
 
 /** Times of one kind. */
-export interface DurationSample {
+interface DurationSample {
   /** Exchanges per bucket, not cumulative; the last one holds times beyond all bounds. */
   readonly buckets: readonly number[]
   readonly count: number

@@ -135,7 +135,7 @@ function qualityOf(accept: string, type: string): number {
  * OpenMetrics 1.0 from the text format of this gateway: families of counters have no `_total` in their name, whole
  * bounds have a fraction, units are named, and a last line ends the text.
  */
-export function openMetrics(text: string): string {
+function openMetrics(text: string): string {
   const lines: string[] = []
   let help = ''
   for (const line of text.trimEnd().split('\n')) {

@@ -81,7 +81,9 @@ async function respond(
 
 /** As users of the platform ask for the version of a server: the SOAP operation getVersion over GET. */
 function versionResponse(version: string): HealthResponse {
-  const body = `<ns:getVersionResponse xmlns:ns="http://version.services.core.carbon.wso2.org"><return>Sluice-${version}</return></ns:getVersionResponse>\n`
+  const name = 'ns:getVersionResponse'
+  const namespace = 'http://version.services.core.carbon.wso2.org'
+  const body = `<${name} xmlns:ns="${namespace}"><return>Sluice-${version}</return></${name}>\n`
   return { status: '200 OK', type: 'application/xml; charset=utf-8', body }
 }
 

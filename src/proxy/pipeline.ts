@@ -33,6 +33,9 @@ export interface Pipeline {
   readonly faults: FaultResponder
   readonly corsMediation: CorsMediation
   readonly webSocketMediation: WebSocketMediation
+  /** Target that tells whether the node takes traffic, where no API has it; '' for none. */
+  readinessPath: string
+  readonly isReady: () => boolean
   /** A filter threw: logs the bug; the request is refused with 500. */
   readonly onError: (exchange: Exchange, error: unknown) => void
 }
@@ -95,8 +98,18 @@ function proceed(exchange: Exchange, outcome: Outcome | undefined, pipeline: Pip
   else if (outcome.code === 0) respondToOptions(exchange, outcome, pipeline)
   else {
     if (outcome === NO_SUCH_API) forgetApi(exchange)
-    refuse(exchange, pipeline, outcome, null)
+    if (outcome === NO_SUCH_API && asksForReadiness(exchange, pipeline)) tellReadiness(exchange, pipeline)
+    else refuse(exchange, pipeline, outcome, null)
   }
+}
+
+function asksForReadiness({ method, requestTarget }: Exchange, { readinessPath }: Pipeline): boolean {
+  return readinessPath !== '' && requestTarget === readinessPath && (method === 'GET' || method === 'HEAD')
+}
+
+function tellReadiness(exchange: Exchange, { isReady }: Pipeline): void {
+  const status = isReady() ? 200 : 503
+  exchange.client.sendLocalResponse(status, reasonPhrase(status), 'Cache-Control: no-store\r\n', '')
 }
 
 /** Sends a response without body, with the CORS lines of the exchange. */

@@ -176,7 +176,11 @@ export class Reactor implements ConnectionCallbacks {
     const corsMediation = new CorsMediation(plan.faults, this.#sequences, options.report)
     const webSocketMediation = new WebSocketMediation(plan, this.#sequences, options.report)
     const onError = (exchange: Exchange, error: unknown) => this.#reportBug(exchange, error)
-    this.#pipeline = { router, cors, faults, corsMediation, webSocketMediation, onError }
+    const readinessPath = plan.http.readiness_path
+    // Where another process has taken over, the node is ready.
+    const isReady = () => !plain.isDraining || plain.keepsIdle
+    const parts = { router, cors, faults, corsMediation, webSocketMediation, onError }
+    this.#pipeline = { ...parts, readinessPath, isReady }
   }
 
   #newMediation(Mediation: typeof ReactorMediation, plan: ReactorPlan): ReactorMediation {
@@ -287,6 +291,7 @@ export class Reactor implements ConnectionCallbacks {
     this.#repeatedFields.plain.clear()
     this.#repeatedFields.secured.clear()
     this.#pipeline.cors = corsPolicyOf(live.cors)
+    this.#pipeline.readinessPath = live.http.readiness_path
     const oldKeepAliveMs = { plain: plain.settings.targetKeepAliveMs, secured: secured.settings.targetKeepAliveMs }
     this.#updateSettings(live)
     this.#auth.updatePlan(live.auth, validator)

@@ -1,7 +1,7 @@
 /**
- * Counts in shared memory with a limit that holds over all threads, and the highest sum of each. Each thread has a column of its own, so that the
- * count of a dead thread can be cleared. `acquire` increments its own column first and reads the sum afterwards: at the
- * limit two concurrent callers may both be refused, but never both succeed.
+ * Counts in shared memory with a limit that holds over all threads, and the highest sum of each. Each thread has a
+ * column of its own, so that the count of a dead thread can be cleared. `acquire` increments its own column first and
+ * reads the sum afterwards: at the limit two concurrent callers may both be refused, but never both succeed.
  */
 export class SharedGauge {
   readonly #columns: Int32Array

@@ -27,6 +27,7 @@ const GATEWAY: readonly OwnKey[] = [
   ['transport.passthru_http.suspend.window', 10_000, 'duration'],
   ['transport.passthru_http.max_connections_per_client', -1, 'integer'],
   ['transport.passthru_http.trusted_proxies', [], 'networks'],
+  ['transport.passthru_http.readiness_path', '', 'string'],
   ['transport.passthru_http.forwarded.headers', 'x-forwarded', 'choice'],
   ['transport.passthru_http.abort_on_half_close', false, 'boolean'],
   ['transport.passthru_http.correlation.header', 'activityid', 'field name'],

@@ -253,7 +253,7 @@ test('addresses that messages choose share one slot of each table', () => {
   assert.equal(made.usesTls, true)
 })
 
-test('an API keeps its row of metrics over reloads, a freed row is cleared, and APIs beyond the limit share one', () => {
+test('an API keeps its row of metrics over reloads, a freed row is cleared, further APIs share one', () => {
   const planner = new ApiPlanner(1, 10)
   const first = planned(planner, [api('a', 'http://h'), api('b', 'http://h')])
   const rows = ({ apis }: PlannedApis) => apis.map(({ metricsRow }) => metricsRow)

@@ -262,7 +262,7 @@ test('the dashboard for Grafana names only metrics that exist', async () => {
 })
 
 const JSON_TYPE = 'application/json'
-test('readiness tells its parts in text and in JSON, and the version is the one that users of the platform ask', async () => {
+test('readiness tells its parts in text and in JSON; /services/Version names the version', async () => {
   const at = `http://127.0.0.1:${gateway.healthPort}`
   const verbose = await (await fetch(`${at}/readyz?verbose`)).text()
   assert.match(verbose, /^\[\+\]node ok\n/)

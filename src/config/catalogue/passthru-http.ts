@@ -1,7 +1,7 @@
 /** The pass-through transport on plain HTTP: documented keys, then keys that only this gateway has. */
 import { isNot } from '../conditions.ts'
 import { actsIf, allInert, withSpecialValue, live, section, defaultCappedBy } from '../key.ts'
-import { choice, networks, integer, duration, fieldName, flag } from '../kinds.ts'
+import { choice, networks, integer, duration, fieldName, flag, targetPath } from '../kinds.ts'
 import { mustNotExceed, mustNotBeFramingField, needsBoundedQueue } from './shared-rules.ts'
 import {
   BUFFER_MAX,
@@ -174,6 +174,9 @@ reset, late and unreadable responses. Failures to connect, and the codes that it
   ),
   trusted_proxies: live(
     networks([], 'Clients whose forwarding fields are trusted and extended; those of other clients are replaced.'),
+  ),
+  readiness_path: live(
+    targetPath('Path of the traffic listeners that answers 200, and 503 from the start of a drain; "" for none.'),
   ),
   'forwarded.headers': live(
     choice(
