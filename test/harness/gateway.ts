@@ -9,6 +9,7 @@ import type { Configuration } from '../../src/config/catalogue.ts'
 import { ConfigurationErrors } from '../../src/config/diagnostics.ts'
 import { examine } from '../../src/config/load.ts'
 import { DEFAULT_FAULTS } from './default-sequences.ts'
+import { LEVEL } from './socket-level.ts'
 import type { CustomValidator } from '../../src/auth/custom-validator.ts'
 import type { AuthPlan } from '../../src/auth/auth-plan.ts'
 import type { Filter } from '../../src/proxy/exchange/contract.ts'
@@ -137,8 +138,6 @@ export interface Changes extends Partial<Omit<LivePlan, 'http' | 'https'>> {
   readonly removed?: readonly string[]
 }
 
-/** Socket level of this run: `SLUICE_LEVEL=streams npm test`. */
-export const LEVEL = process.env.SLUICE_LEVEL === 'streams' ? 'streams' : 'handles'
 /** Slots of the shared tables reserved for reloads. */
 const SPARE_SLOTS = 64
 

@@ -6,9 +6,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { LEVEL } from './gateway.ts'
 import { openProject } from './open-project.ts'
 import { connectPeer } from './peers.ts'
+import { LEVEL } from './socket-level.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 /** Entry of the program: that of its built form where `npm test` has built it (`built-program.ts`). */

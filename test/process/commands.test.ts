@@ -19,7 +19,7 @@ import {
   startTwo,
   untilListed,
 } from '../harness/operator.ts'
-import { LEVEL } from '../harness/gateway.ts'
+import { LEVEL } from '../harness/socket-level.ts'
 import { ask, freePort, PLAIN_ONLY } from '../harness/program.ts'
 
 after(leave)

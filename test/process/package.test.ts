@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, dirname, join, resolve } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
-import { LEVEL } from '../harness/gateway.ts'
+import { LEVEL } from '../harness/socket-level.ts'
 import { ScriptedBackend } from '../harness/peers.ts'
 import { ask, freePort, makeHome, PLAIN_ONLY, Program } from '../harness/program.ts'
 

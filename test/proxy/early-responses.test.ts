@@ -6,7 +6,8 @@ import assert from 'node:assert/strict'
 import { after, afterEach, beforeEach, test } from 'node:test'
 import { faultBody, takeResponse } from '../harness/responses.ts'
 import { untilAllClosed } from '../harness/failures.ts'
-import { LEVEL, startGateway, type TestGateway } from '../harness/gateway.ts'
+import { startGateway, type TestGateway } from '../harness/gateway.ts'
+import { LEVEL } from '../harness/socket-level.ts'
 import { connectPeer, eventually, type Peer, ScriptedBackend } from '../harness/peers.ts'
 
 const BIG_BYTES = 16 * 1024 * 1024
