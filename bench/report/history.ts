@@ -9,7 +9,7 @@ import { SCENARIOS } from '../scenarios.ts'
 import { COLOUR, escapeXml, svgDocument, svgText } from './svg.ts'
 
 /** A point of the history. */
-export interface HistoryPoint {
+interface HistoryPoint {
   readonly scenario: string
   readonly candidate: string
   readonly reference: string
@@ -102,7 +102,8 @@ function drawPanel(title: string, points: readonly HistoryPoint[]): string {
     const dots = own.map(({ commit, startedAt, ratio }, index) => {
       const [x, y] = places[index]!
       const told = escapeXml(`${startedAt.slice(0, 10)} ${commit}: ${ratio.toFixed(2)} × ${reference}`)
-      return `<circle cx="${x.toFixed(1)}" cy="${y.toFixed(1)}" r="${DOT}" fill="${stroke}"><title>${told}</title></circle>`
+      const place = `cx="${x.toFixed(1)}" cy="${y.toFixed(1)}" r="${DOT}"`
+      return `<circle ${place} fill="${stroke}"><title>${told}</title></circle>`
     })
     const [x] = places.at(-1)!
     const label = svgText(x + 8, labels[line]! + 4, 12, stroke, `${own.at(-1)!.ratio.toFixed(2)} × ${reference}`)

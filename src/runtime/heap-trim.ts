@@ -24,8 +24,8 @@ export function trimOnceIdle(delayMs = 0, isIdle = (): boolean => true): void {
 }
 
 /**
- * Collects all garbage of this thread. Blocks an idle thread for 10 to 30 ms. `last-resort`: once more, and returns free
- * pages to the system.
+ * Collects all garbage of this thread. Blocks an idle thread for 10 to 30 ms. `last-resort`: once more, and returns
+ * free pages to the system.
  */
 export function collectGarbage(flavor: Flavor): void {
   // Contexts made from now on have the function; those that exist keep their globals.

@@ -7,6 +7,8 @@ import { connectPeer } from '../harness/peers.ts'
 import { freePort } from '../harness/program.ts'
 import { takeResponse } from '../harness/responses.ts'
 
+const ENTRY = '{"request":{"method":"GET","url":"a"}}'
+
 after(leave)
 
 const { at, ask, base, token } = await startHealthcare(
@@ -84,7 +86,7 @@ const BODIES: readonly (readonly [what: string, path: string, body: string, stat
   [
     'a Bundle of 501 entries',
     '',
-    `{"resourceType":"Bundle","type":"batch","entry":[${times(501, () => '{"request":{"method":"GET","url":"a"}}', ',')}]}`,
+    `{"resourceType":"Bundle","type":"batch","entry":[${times(501, () => ENTRY, ',')}]}`,
     400,
     'too-costly',
   ],
