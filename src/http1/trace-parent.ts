@@ -76,16 +76,35 @@ export function readTraceParent(
 const HEX = '0123456789abcdef'
 const DIGITS = Uint8Array.from(Buffer.from(HEX))
 
-/** Writes random digits, a multiple of 8, not all of them 0. Ids are no secrets. */
-export function putRandomId(bytes: Uint8Array, at: number, digits: number): void {
-  let word = 0
-  for (let i = 0; i < digits; i++) {
-    if ((i & 7) === 0) word = Math.floor(Math.random() * 4_294_967_296) | 0
-    bytes[at + i] = DIGITS[word & 15]!
-    word >>>= 4
+/**
+ * Random 32-bit numbers without an allocation: xorshift128 (Marsaglia). Ids are no secrets.
+ */
+export class IdSource {
+  readonly #state = new Int32Array(4)
+
+  constructor() {
+    for (let i = 0; i < 4; i++) this.#state[i] = Math.floor(Math.random() * 2 ** 32) | 1
   }
-  if (bytes[at] === ZERO) bytes[at] = DIGITS[1]!
+
+  /** Writes eight random digits; returns their number. */
+  put(bytes: Uint8Array, at: number): number {
+    const state = this.#state
+    let mixed = state[3]!
+    const first = state[0]!
+    state[3] = state[2]!
+    state[2] = state[1]!
+    state[1] = first
+    mixed ^= mixed << 11
+    mixed ^= mixed >>> 8
+    const word = mixed ^ first ^ (first >>> 19)
+    state[0] = word
+    for (let i = 0, shift = 28; i < WORD_DIGITS; i++, shift -= 4) bytes[at + i] = DIGITS[(word >>> shift) & 15]!
+    return word
+  }
 }
+
+/** Digits of a number of `IdSource`. */
+export const WORD_DIGITS = 8
 
 /** A random id as text. */
 export function randomSpanId(): string {
@@ -100,11 +119,17 @@ export function putFlags(bytes: Uint8Array, at: number, flags: number): void {
   bytes[at + 1] = DIGITS[flags & 15]!
 }
 
-/** The last 14 digits of a trace id, which level 2 wants to be random, as a fraction from 0 up to 1. */
-export function randomnessOf(traceId: Uint8Array, at: number): number {
-  let fraction = 0
-  for (let i = at + 18; i < at + TRACE_ID_DIGITS; i++) fraction = fraction * 16 + digitAt(traceId, i)
-  return fraction / 2 ** 56
+/** Bits that decide whether a trace is sampled: the first ones of those that level 2 wants to be random. */
+export const SAMPLED_BITS = 24
+/** Digits behind them in a trace id. */
+const BEHIND_SAMPLED = 8
+
+/** The bits of a trace id that decide. */
+export function randomBitsOf(traceId: Uint8Array, at: number): number {
+  let bits = 0
+  const end = at + TRACE_ID_DIGITS - BEHIND_SAMPLED
+  for (let i = end - SAMPLED_BITS / 4; i < end; i++) bits = (bits << 4) | digitAt(traceId, i)
+  return bits
 }
 
 /** Most bytes and members of `tracestate` that are passed on; the specification asks for no more. */

@@ -1,7 +1,7 @@
 /** W3C Trace Context: which `traceparent` is valid, what is kept of `tracestate`, and how ids are made. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { boundedTraceState, putRandomId, randomnessOf, readTraceParent } from '../../src/http1/trace-parent.ts'
+import { boundedTraceState, IdSource, randomBitsOf, readTraceParent } from '../../src/http1/trace-parent.ts'
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c'
 const PARENT = 'b7ad6b7169203331'
@@ -84,23 +84,30 @@ test('a longer tracestate loses long members, then the last ones; one of 33 memb
   assert.equal(boundedTraceState('a'.repeat(8000)), '')
 })
 
-test('a made id is of lower-case digits, is never 0, and differs', () => {
+test('made ids are of lower-case digits, differ, and have every digit about equally often', () => {
+  const sources = [new IdSource(), new IdSource()]
   const ids = new Set<string>()
-  for (let i = 0; i < 1000; i++) {
-    const bytes = Buffer.alloc(32)
-    putRandomId(bytes, 0, 32)
-    assert.match(bytes.toString(), /^(?!0+$)[0-9a-f]{32}$/)
-    ids.add(bytes.toString())
+  const digits = new Map<string, number>()
+  for (let i = 0; i < 4000; i++) {
+    const bytes = Buffer.alloc(10, '-')
+    const word = sources[i & 1]!.put(bytes, 1)
+    const id = (word >>> 0).toString(16).padStart(8, '0')
+    assert.equal(bytes.toString(), `-${id}-`)
+    ids.add(id)
+    for (const digit of id) digits.set(digit, (digits.get(digit) ?? 0) + 1)
   }
-  assert.equal(ids.size, 1000)
+  assert.ok(ids.size > 3990)
+  assert.equal(digits.size, 16)
+  for (const count of digits.values()) assert.ok(count > 1600 && count < 2400, String(count))
 })
 
-test('the randomness of a trace id is that of its last 56 bits', () => {
+test('the bits of a trace id that decide are the first of its last 56', () => {
   for (const [digits, expected] of [
     ['00000000000000', 0],
-    ['80000000000000', 0.5],
-    ['c0000000000000', 0.75],
+    ['80000000000000', 0x800000],
+    ['c0000100000000', 0xc00001],
+    ['00000012345678', 0],
   ] as const) {
-    assert.equal(randomnessOf(Buffer.from(`ffffffffffffffffff${digits}`), 0), expected)
+    assert.equal(randomBitsOf(Buffer.from(`ffffffffffffffffff${digits}`), 0), expected)
   }
 })

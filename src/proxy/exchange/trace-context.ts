@@ -8,16 +8,18 @@ import type { Head } from '../../http1/head.ts'
 import { trimmedEnd } from '../../http1/head-rules.ts'
 import {
   boundedTraceState,
+  IdSource,
   putFlags,
-  putRandomId,
   RANDOM,
-  randomnessOf,
+  randomBitsOf,
   readTraceParent,
   SAMPLED,
+  SAMPLED_BITS,
   SPAN_ID_DIGITS,
   TRACE_ID_DIGITS,
+  WORD_DIGITS,
 } from '../../http1/trace-parent.ts'
-import { encoded, putBlock, putLineEnd, putText } from '../../http1/writer.ts'
+import { putBlock, putLineEnd, putText } from '../../http1/writer.ts'
 import type { HeadEdit } from './head-edit.ts'
 
 export interface TraceSampling {
@@ -37,6 +39,8 @@ const TRACE_ID_AT = LINE_START.length
 const SPAN_ID_AT = TRACE_ID_AT + TRACE_ID_DIGITS + 1
 const FLAGS_AT = SPAN_ID_AT + SPAN_ID_DIGITS + 1
 
+const ONE = 49
+
 export class TraceContext {
   /** The request is recorded, whatever becomes of it. */
   isSampled = false
@@ -50,13 +54,26 @@ export class TraceContext {
   endpoint = ''
   /** Start and end of each phase by `TRACE_PHASES`, then when the head for the backend was composed; 0: not. */
   readonly times = new Float64Array(TRACE_PHASES.length * 2 + 1)
-  readonly #sampling: TraceSampling
+  readonly #parentBased: boolean
+  /** Least random bits of a sampled trace. */
+  readonly #threshold: number
   /** `traceparent` for the backend. */
-  readonly #line = encoded(`${LINE_START}${'0'.repeat(TRACE_ID_DIGITS)}-${'0'.repeat(SPAN_ID_DIGITS)}-00\r\n`)
-  readonly #parentId = new Uint8Array(SPAN_ID_DIGITS)
+  readonly #line = Buffer.from(`${LINE_START}${'0'.repeat(TRACE_ID_DIGITS)}-${'0'.repeat(SPAN_ID_DIGITS)}-00\r\n`)
+  readonly #ids = new IdSource()
+  readonly #parentId = Buffer.alloc(SPAN_ID_DIGITS)
+  /** First half of the trace ids that are made here; level 2 wants only the last 56 bits to be new each time. */
+  readonly #half = new Uint8Array(TRACE_ID_DIGITS / 2)
+  /** The line has the half. */
+  #hasHalf = false
 
   constructor(sampling: TraceSampling) {
-    this.#sampling = sampling
+    this.#parentBased = sampling.parentBased
+    this.#threshold = Math.round((1 - sampling.ratio) * 2 ** SAMPLED_BITS)
+    for (let at = 0; at < this.#half.length; at += WORD_DIGITS) this.#ids.put(this.#half, at)
+    this.#ids.put(this.#line, SPAN_ID_AT)
+    // An id is never 0.
+    this.#half[0] = ONE
+    this.#line[SPAN_ID_AT] = ONE
   }
 
   get traceId(): string {
@@ -70,7 +87,7 @@ export class TraceContext {
 
   /** '' without one. */
   get parentId(): string {
-    return this.hasParent ? String.fromCharCode(...this.#parentId) : ''
+    return this.hasParent ? this.#parentId.latin1Slice(0, SPAN_ID_DIGITS) : ''
   }
 
   /** Flags as the backend gets them. */
@@ -84,7 +101,7 @@ export class TraceContext {
   }
 
   #digits(at: number, length: number): string {
-    return String.fromCharCode(...this.#line.subarray(at, at + length))
+    return this.#line.latin1Slice(at, at + length)
   }
 
   /** No request has begun. */
@@ -104,15 +121,22 @@ export class TraceContext {
     if (this.hasParent) {
       if (head.has(KIND.TRACE_STATE)) this.state = boundedTraceState(head.list(bytes, KIND.TRACE_STATE))
     } else {
-      putRandomId(line, TRACE_ID_AT, TRACE_ID_DIGITS)
+      this.#makeTraceId(line)
       flags = RANDOM
     }
-    putRandomId(line, SPAN_ID_AT, SPAN_ID_DIGITS)
-    const { ratio, parentBased } = this.#sampling
+    // The first half of the id stays: it must differ within one trace.
+    this.#ids.put(line, SPAN_ID_AT + WORD_DIGITS)
     this.isSampled =
-      this.hasParent && parentBased ? (flags & SAMPLED) !== 0 : randomnessOf(line, TRACE_ID_AT) >= 1 - ratio
+      this.hasParent && this.#parentBased ? (flags & SAMPLED) !== 0 : randomBitsOf(line, TRACE_ID_AT) >= this.#threshold
     putFlags(line, FLAGS_AT, this.isSampled ? flags | SAMPLED : flags & RANDOM)
     if (this.isSampled) this.times.fill(0)
+  }
+
+  #makeTraceId(line: Uint8Array): void {
+    if (!this.#hasHalf) line.set(this.#half, TRACE_ID_AT)
+    this.#hasHalf = true
+    this.#ids.put(line, TRACE_ID_AT + this.#half.length)
+    this.#ids.put(line, SPAN_ID_AT - 1 - WORD_DIGITS)
   }
 
   /** -1: no valid parent, as with two fields. */
@@ -121,6 +145,7 @@ export class TraceContext {
     const field = head.find(KIND.TRACE_PARENT)
     const at = head.valueAt(field)
     const length = trimmedEnd(bytes, head, field) - at
+    this.#hasHalf = false
     return readTraceParent(bytes, at, length, this.#line, TRACE_ID_AT, this.#parentId)
   }
 
