@@ -2,7 +2,7 @@
  * Encrypts secrets in the database (AES-256-GCM). Every node of a database server names the same `encryption.key`; the
  * embedded database may do without it, with a key that the first start writes to a file.
  */
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { readOrCreate, unusableFile } from './secret-file.ts'
@@ -50,6 +50,11 @@ export class SecretBox {
     return this.#ciphers[0]!.encrypt(text, context)
   }
 
+  /** A keyed hash, in base64: nobody without the key can try texts against it. */
+  digest(text: string): string {
+    return this.#ciphers[0]!.digest(text)
+  }
+
   /** Undefined for a text that no cipher of this node has encrypted with this `context`. */
   decrypt(encrypted: string, context: string): string | undefined {
     for (const cipher of this.#ciphers) {
@@ -62,10 +67,12 @@ export class SecretBox {
 
 export class SecretCipher {
   readonly #key: Buffer
+  readonly #digestKey: Buffer
 
   /** `secret`: at least 32 random characters in any encoding (HKDF, RFC 5869). */
   constructor(secret: string) {
     this.#key = Buffer.from(hkdfSync('sha256', secret, '', 'sluice private keys', KEY_BYTES))
+    this.#digestKey = Buffer.from(hkdfSync('sha256', secret, '', 'sluice digests', KEY_BYTES))
   }
 
   /** Nonce, tag and ciphertext in base64. `context` is authenticated too: the result decrypts with it only. */
@@ -74,6 +81,10 @@ export class SecretCipher {
     const cipher = createCipheriv('aes-256-gcm', this.#key, nonce).setAAD(Buffer.from(context))
     const ciphertext = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
     return Buffer.concat([nonce, cipher.getAuthTag(), ciphertext]).toString('base64')
+  }
+
+  digest(text: string): string {
+    return createHmac('sha256', this.#digestKey).update(text).digest('base64')
   }
 
   /** Undefined for a text that this secret did not encrypt with this `context`. */

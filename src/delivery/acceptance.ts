@@ -1,10 +1,11 @@
 /** Stores events before they are acknowledged: concurrent orders share transactions. */
-import { createHash, randomUUIDv7 } from 'node:crypto'
+import { randomUUIDv7 } from 'node:crypto'
 import type { Insertable } from 'kysely'
 import { hasCode, UNIQUE_CODES } from '../database/driver-errors.ts'
 import { runTransaction } from '../database/transaction.ts'
 import type { Acceptance, AcceptOrder, AcceptRefusal, SenderId } from './delivery.ts'
 import type { OutboxClock } from './database-clock.ts'
+import { eventDigest, sealedEvent } from './event-cipher.ts'
 import type { OutboxConnection, OutboxTables } from './outbox-schema.ts'
 import { type LockedSender, lockSenders, senderKey, waitingInAll } from './sender-rows.ts'
 
@@ -43,6 +44,8 @@ export class Acceptor {
   readonly #clock: OutboxClock
   readonly #limits: AcceptLimits
   #waiting: WaitingOrder[] = []
+  /** Orders that were refused as `busy` and are not yet counted, by the key of the sender. */
+  #busy = new Map<string, number>()
   #isRunning = false
 
   constructor(connection: OutboxConnection, clock: OutboxClock, limits: AcceptLimits) {
@@ -56,12 +59,22 @@ export class Acceptor {
     if (order.deliveries.some(({ sender }) => sender.tenant !== order.tenant)) {
       throw new TypeError('a delivery belongs to another tenant than its order')
     }
-    if (this.#waiting.length >= QUEUE_MAX) return Promise.resolve(refused('busy', QUEUE_MAX))
+    if (this.#waiting.length >= QUEUE_MAX) {
+      this.#countBusy(order)
+      return Promise.resolve(refused('busy', QUEUE_MAX))
+    }
     const { promise, resolve, reject } = Promise.withResolvers<Acceptance>()
     const chars = order.deliveries.reduce((sum, { event }) => sum + event.length, 0)
-    this.#waiting.push({ order, digest: digestOf(order), chars, resolve, reject })
+    this.#waiting.push({ order, digest: digestOf(this.#connection, order), chars, resolve, reject })
     if (!this.#isRunning) void this.#run()
     return promise
+  }
+
+  /** Counted with the next order of the sender, because the database is what cannot follow. */
+  #countBusy({ deliveries }: AcceptOrder): void {
+    for (const key of new Set(deliveries.map(({ sender }) => senderKey(sender)))) {
+      if (this.#busy.size < QUEUE_MAX || this.#busy.has(key)) this.#busy.set(key, (this.#busy.get(key) ?? 0) + 1)
+    }
   }
 
   async #run(): Promise<void> {
@@ -76,6 +89,12 @@ export class Acceptor {
       }
     }
     this.#isRunning = false
+  }
+
+  #counted(key: string, count: number): void {
+    const left = (this.#busy.get(key) ?? 0) - count
+    if (left > 0) this.#busy.set(key, left)
+    else this.#busy.delete(key)
   }
 
   #nextBatch(): readonly WaitingOrder[] {
@@ -94,9 +113,13 @@ export class Acceptor {
     const nowMs = await this.#clock.read()
     for (let attempt = 1; ; attempt++) {
       try {
-        return await runTransaction(this.#connection.db, db =>
-          new AcceptTransaction({ ...this.#connection, db }, this.#limits, nowMs).run(batch),
+        const keys = new Set(batch.flatMap(({ order }) => order.deliveries.map(({ sender }) => senderKey(sender))))
+        const busy = new Map([...this.#busy].filter(([key]) => keys.has(key)))
+        const acceptances = await runTransaction(this.#connection.db, db =>
+          new AcceptTransaction({ ...this.#connection, db }, this.#limits, nowMs).run(batch, busy),
         )
+        for (const [key, count] of busy) this.#counted(key, count)
+        return acceptances
       } catch (error) {
         if (attempt === ATTEMPTS || !(error instanceof Error) || !hasCode(error, UNIQUE_CODES)) throw error
       }
@@ -104,10 +127,15 @@ export class Acceptor {
   }
 }
 
+interface StoredDelivery {
+  readonly id: string
+  readonly sender: SenderId
+}
+
 /** An order whose deliveries are stored, or stand in this transaction. */
 interface KnownOrder {
   readonly digest: string
-  readonly ids: readonly string[]
+  readonly stored: readonly StoredDelivery[]
 }
 
 class AcceptTransaction {
@@ -127,10 +155,12 @@ class AcceptTransaction {
     this.#nowMs = nowMs
   }
 
-  async run(batch: readonly WaitingOrder[]): Promise<readonly Acceptance[]> {
+  /** `busy`: refusals of senders that are not yet counted. */
+  async run(batch: readonly WaitingOrder[], busy: ReadonlyMap<string, number>): Promise<readonly Acceptance[]> {
     const senders = new Map<string, SenderId>()
     for (const { order } of batch) for (const { sender } of order.deliveries) senders.set(senderKey(sender), sender)
     const locked = await lockSenders(this.#connection, [...senders.values()], this.#nowMs)
+    for (const [key, count] of busy) this.#refused.set(locked.get(key)!, count)
     await this.#findKeys(batch)
     this.#allWaiting = await waitingInAll(this.#connection)
     const acceptances = batch.map(each => this.#decide(each, locked))
@@ -150,7 +180,11 @@ class AcceptTransaction {
       .where('order_key', 'in', [...new Set(keyed.map(({ key }) => key))])
       .execute()
     for (const { tenant, order_key, digest, ids } of rows) {
-      this.#known.set(knownKey(tenant, order_key), { digest, ids: JSON.parse(ids) as readonly string[] })
+      const stored = (JSON.parse(ids) as readonly (readonly [string, string, string])[]).map(([id, channel, name]) => ({
+        id,
+        sender: { tenant, channel, name },
+      }))
+      this.#known.set(knownKey(tenant, order_key), { digest, stored })
     }
   }
 
@@ -159,7 +193,7 @@ class AcceptTransaction {
     const known = key === null ? undefined : this.#known.get(knownKey(tenant, key))
     if (known !== undefined) {
       if (known.digest !== digest) return refused('key-reused', 0)
-      return { kind: 'accepted', ids: known.ids, isRepeated: true }
+      return accepted(known.stored, true)
     }
     const senders = deliveries.map(({ sender }) => locked.get(senderKey(sender))!)
     const refusal = this.#refusal(order, senders)
@@ -169,21 +203,23 @@ class AcceptTransaction {
     }
     const nowMs = this.#nowMs
     const times = { at_ms: nowMs, accepted_ms: nowMs, since_ms: nowMs }
-    const ids = deliveries.map(({ event }, index) => {
+    const stored = deliveries.map(({ event: text, sender: { channel, name } }, index) => {
       const sender = senders[index]!
+      const event = sealedEvent(this.#connection, text, sender.sender)
       const id = randomUUIDv7()
       const rest = { attempts: 0, event, cause: '', claim: '', term: 0 }
       this.#messages.push({ id, sender: sender.pk, state: 'waiting', ...times, ...rest })
       this.#accepted.set(sender, (this.#accepted.get(sender) ?? 0) + 1)
-      return id
+      return { id, sender: { tenant, channel, name } }
     })
-    this.#allWaiting += ids.length
+    this.#allWaiting += stored.length
     if (key !== null) {
-      this.#known.set(knownKey(tenant, key), { digest, ids })
+      this.#known.set(knownKey(tenant, key), { digest, stored })
       const { area } = this.#connection
-      this.#keys.push({ area, tenant, order_key: key, digest, ids: JSON.stringify(ids), accepted_ms: nowMs })
+      const ids = JSON.stringify(stored.map(({ id, sender: { channel, name } }) => [id, channel, name]))
+      this.#keys.push({ area, tenant, order_key: key, digest, ids, accepted_ms: nowMs })
     }
-    return { kind: 'accepted', ids, isRepeated: false }
+    return accepted(stored, false)
   }
 
   #refusal({ deliveries }: AcceptOrder, senders: readonly LockedSender[]): Acceptance | null {
@@ -240,9 +276,15 @@ function refused(reason: AcceptRefusal, limit: number): Acceptance {
   return { kind: 'refused', reason, limit }
 }
 
-function digestOf({ deliveries }: AcceptOrder): string {
+function accepted(stored: readonly StoredDelivery[], isRepeated: boolean): Acceptance {
+  return { kind: 'accepted', ids: stored.map(({ id }) => id), senders: stored.map(({ sender }) => sender), isRepeated }
+}
+
+/** '' without a key, which alone needs it. */
+function digestOf(connection: OutboxConnection, { key, content, deliveries }: AcceptOrder): string {
+  if (key === null) return ''
   const parts = deliveries.flatMap(({ sender: { channel, name }, event }) => [channel, name, event])
-  return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
+  return eventDigest(connection, content ?? JSON.stringify(parts))
 }
 
 /** No tenant contains a line break. */

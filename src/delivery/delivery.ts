@@ -22,6 +22,8 @@ export interface AcceptOrder {
   readonly tenant: string
   /** Idempotency key of the client, 1 to 255 characters; null for none. */
   readonly key: string | null
+  /** What requests with one key have in common; left out: the deliveries. */
+  readonly content?: string
   /** All of the tenant. */
   readonly deliveries: readonly NewDelivery[]
 }
@@ -38,12 +40,17 @@ export type AcceptRefusal =
   | 'all-waiting'
   /** The key belongs to another event. */
   | 'key-reused'
-  /** Already `limit` orders wait for the database on this thread; not counted. */
+  /** Already `limit` orders wait for the database on this thread. */
   | 'busy'
 
 export type Acceptance =
-  /** Durable. `ids`: in the order of the deliveries. `isRepeated`: those of the first order with the key. */
-  | { readonly kind: 'accepted'; readonly ids: readonly string[]; readonly isRepeated: boolean }
+  /** Durable. In the order of the deliveries; `isRepeated`: those of the first order with the key. */
+  | {
+      readonly kind: 'accepted'
+      readonly ids: readonly string[]
+      readonly senders: readonly SenderId[]
+      readonly isRepeated: boolean
+    }
   /** Nothing is stored. `limit`: 0 for `key-reused`. */
   | { readonly kind: 'refused'; readonly reason: AcceptRefusal; readonly limit: number }
 
@@ -58,7 +65,7 @@ export interface Delivery {
   readonly acceptedMs: number
   /** Waiting: next attempt. Sending: end of the claim. Delivered, dead: when that happened. */
   readonly atMs: number
-  /** JSON text, as it was accepted. */
+  /** JSON text, as it was accepted; '' where it is encrypted with another key. */
   readonly event: string
   /** What the last attempt told, such as 'HTTP 202' or why it failed; '' before the first one. */
   readonly cause: string

@@ -3,6 +3,7 @@ import type { Generated, Kysely } from 'kysely'
 import { type Migration, migrateTables } from '../database/migrations.ts'
 import type { DialectName } from '../database/pooled-dialect.ts'
 import type { DeliveryState } from './delivery.ts'
+import type { EventCipher } from './event-cipher.ts'
 import type { StoredCount, TotalCount } from './delivery-states.ts'
 
 export interface OutboxTables {
@@ -14,9 +15,9 @@ export interface OutboxTables {
     area: DeliveryArea
     tenant: string
     order_key: string
-    /** SHA-256 of the order. */
+    /** Of the order. */
     digest: string
-    /** JSON: ids of its deliveries. */
+    /** JSON: `[id, channel, name of the sender]` of its deliveries. */
     ids: string
     accepted_ms: number
   }
@@ -47,6 +48,7 @@ export interface MessageRow {
   /** Start of the maximum age: acceptance, or the last replay. */
   since_ms: number
   attempts: number
+  /** Encrypted, where the outbox has a cipher. */
   event: string
   cause: string
   /** Token of the claim; '' for none. */
@@ -66,6 +68,8 @@ export interface OutboxConnection {
   readonly db: Kysely<OutboxTables>
   readonly dialect: DialectName
   readonly area: DeliveryArea
+  /** Null: events are stored as they are. */
+  readonly cipher: EventCipher | null
 }
 
 /**
@@ -147,7 +151,8 @@ export function channelsOf(area: DeliveryArea): readonly ['=' | '!=', string] {
 export async function openOutboxTables<Tables>(
   { dialect, kysely }: OutboxDatabase<Tables>,
   area: DeliveryArea = 'deliveries',
+  cipher: EventCipher | null = null,
 ): Promise<OutboxConnection> {
   await migrateTables(kysely, dialect, [{ part: 'delivery', migrations: [V1] }])
-  return { dialect, area, db: kysely as unknown as Kysely<OutboxTables> }
+  return { dialect, area, cipher, db: kysely as unknown as Kysely<OutboxTables> }
 }

@@ -15,6 +15,7 @@ import type {
   SenderCounts,
   SenderId,
 } from './delivery.ts'
+import type { EventCipher } from './event-cipher.ts'
 import { type DeliveryArea, type OutboxConnection, type OutboxDatabase, openOutboxTables } from './outbox-schema.ts'
 import { readCounts } from './sender-rows.ts'
 import {
@@ -32,6 +33,8 @@ export interface OutboxOptions {
   readonly retention?: Partial<Retention>
   /** `platform` for the platform's own mails; left out for deliveries of tenants. */
   readonly area?: DeliveryArea
+  /** Encrypts events; null: they are stored as they are. */
+  readonly cipher?: EventCipher | null
   /** In place of the clock of the database. */
   readonly clock?: OutboxClock
 }
@@ -72,7 +75,7 @@ export class Outbox {
 
   /** Creates or migrates the tables. Rejects with MigrationLocked or NewerTables besides. */
   static async open<Tables>(database: OutboxDatabase<Tables>, options: OutboxOptions = {}): Promise<Outbox> {
-    return new Outbox(await openOutboxTables(database, options.area), options)
+    return new Outbox(await openOutboxTables(database, options.area, options.cipher), options)
   }
 
   /** Resolves when deliveries are durable, or none is stored. After an error, an order with a key may be repeated. */

@@ -6,6 +6,7 @@ import { runTransaction } from '../database/transaction.ts'
 import type { AttemptResult } from './attempt.ts'
 import { type ClaimedDelivery, claimDue, releaseClaims, type Settlement, settle } from './claims.ts'
 import type { Delivery, SenderId } from './delivery.ts'
+import { openedEvent } from './event-cipher.ts'
 import type { Lease } from './lease.ts'
 import type { Outbox } from './outbox.ts'
 import { askedMs, type RetrySchedule, verdictOf } from './retry-schedule.ts'
@@ -216,7 +217,10 @@ export class SenderRun {
 
   async #attempt(claimed: ClaimedDelivery): Promise<AttemptResult> {
     const { compose, log } = this.#context
-    const { id, attempts, acceptedMs, event, cause } = claimed
+    const { id, attempts, acceptedMs, cause } = claimed
+    const event = openedEvent(this.#connection, claimed.event, this.#sender)
+    // The operator mends the key.
+    if (event === '') return { kind: 'retry', cause: 'the event is encrypted with another key', afterMs: null }
     const atMs = this.#nowMs()
     try {
       const delivery: Delivery = {

@@ -3,6 +3,7 @@ import { type RawBuilder, sql } from 'kysely'
 import { runTransaction } from '../database/transaction.ts'
 import type { DeadLetters, Delivery, DeliveryFilter, DeliveryPage, DeliveryState } from './delivery.ts'
 import { stateAfter } from './delivery-states.ts'
+import { openedEvent } from './event-cipher.ts'
 import { channelsOf, type MessageRow, type OutboxConnection } from './outbox-schema.ts'
 import { countMoves, waitingInAll } from './sender-rows.ts'
 
@@ -60,7 +61,8 @@ export async function listPage(
     const newest = some.map(piece => newestOf(Number(piece.sender.pk), piece.state, { before, limit: limit + 1 }))
     const { rows } = await sql<NewestRow>`${sql.join(newest, sql` union all `)}`.execute(connection.db)
     const byPk = new Map(some.map(piece => [Number(piece.sender.pk), piece.sender]))
-    for (const row of rows) deliveries.push(deliveryOf({ ...row, tenant, ...byPk.get(Number(row.sender))! }))
+    for (const row of rows)
+      deliveries.push(deliveryOf(connection, { ...row, tenant, ...byPk.get(Number(row.sender))! }))
   }
   deliveries.sort((a, b) => (a.id < b.id ? 1 : -1))
   const page = deliveries.slice(0, limit)
@@ -83,18 +85,19 @@ export async function readDelivery(
   id: string,
 ): Promise<Delivery | undefined> {
   const row = await listed(connection, { tenant }).select(COLUMNS).where('m.id', '=', id).executeTakeFirst()
-  return row === undefined ? undefined : deliveryOf(row)
+  return row === undefined ? undefined : deliveryOf(connection, row)
 }
 
-function deliveryOf(row: ListedRow): Delivery {
+function deliveryOf(connection: OutboxConnection, row: ListedRow): Delivery {
+  const sender = { tenant: row.tenant, channel: row.channel, name: row.name }
   return {
     id: row.id,
-    sender: { tenant: row.tenant, channel: row.channel, name: row.name },
+    sender,
     state: row.state,
     attempts: row.attempts,
     acceptedMs: Number(row.accepted_ms),
     atMs: Number(row.at_ms),
-    event: row.event,
+    event: openedEvent(connection, row.event, sender),
     cause: row.cause,
   }
 }

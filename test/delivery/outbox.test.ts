@@ -1,7 +1,9 @@
 /** The outbox on each database: acceptance, limits, keys, pages, dead letters, retention. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import type { AcceptOrder } from '../../src/delivery/delivery.ts'
+import { SecretBox, SecretCipher } from '../../src/database/secret-cipher.ts'
+import type { AttemptResult } from '../../src/delivery/attempt.ts'
+import type { AcceptOrder, Delivery, SenderId } from '../../src/delivery/delivery.ts'
 import type { Outbox } from '../../src/delivery/outbox.ts'
 import { KINDS } from '../control/registry/real-databases.ts'
 import {
@@ -25,6 +27,9 @@ type Clause = (fixture: OutboxFixture) => Promise<void>
 const CLAUSES: readonly (readonly [string, Clause])[] = [
   ['an event is stored as it is, in its order', storesEvents],
   ['a key with the same event returns the first ids, with another event it is refused', repeatsKeys],
+  ['a key with the same content returns the first deliveries, whatever the senders are now', keepsSenders],
+  ['with a cipher events are encrypted, each for its sender; another key reads and sends none', encrypts],
+  ['orders that find too many waiting for the database are refused, and counted later', countsBusy],
   ['twenty orders with one key from two nodes at a time store one event', storesOnce],
   ['an order beyond a limit is refused as a whole, and counted', refusesBeyondLimits],
   ['a delivery of another tenant than its order is a bug', refusesOtherTenants],
@@ -92,6 +97,80 @@ async function repeatsKeys({ open }: OutboxFixture): Promise<void> {
   ])
   assert.deepEqual(new Set(others.map(other => other.kind === 'accepted' && other.isRepeated)), new Set([false]))
   assert.equal((await readCountsOf(outbox)).waiting, 4)
+}
+
+async function keepsSenders({ open }: OutboxFixture): Promise<void> {
+  const outbox = await open()
+  const of = (text: string, ...senders: readonly SenderId[]): AcceptOrder => ({
+    ...{ tenant: TENANT, key: 'key', content: text },
+    deliveries: senders.map(sender => ({ sender, event: JSON.stringify({ text }) })),
+  })
+  const first = await outbox.accept(of('one', SMS, MAIL))
+  assert.ok(first.kind === 'accepted')
+  assert.deepEqual(first.senders, [SMS, MAIL])
+  const another = await open()
+  for (const senders of [[SMS], [MAIL], [SMS, MAIL, { ...SMS, name: 'third' }]]) {
+    assert.deepEqual(await another.accept(of('one', ...senders)), { ...first, isRepeated: true })
+  }
+  assert.equal((await outbox.accept(of('two', SMS, MAIL))).kind, 'refused')
+}
+
+function boxOf(secret: string): SecretBox {
+  return new SecretBox({ ciphers: [new SecretCipher(secret)], source: '' })
+}
+
+test('the digest of a text depends on the key', () => {
+  const [one, other] = [boxOf('one'), boxOf('other')]
+  assert.equal(one.digest('{"code":7}'), boxOf('one').digest('{"code":7}'))
+  assert.notEqual(one.digest('{"code":7}'), other.digest('{"code":7}'))
+  assert.ok(one.digest('x'.repeat(1000)).length <= 64)
+})
+
+async function encrypts({ open }: OutboxFixture): Promise<void> {
+  const cipher = boxOf('a secret')
+  const outbox = await open({ cipher })
+  const order = { tenant: TENANT, key: 'key', deliveries: [SMS, MAIL].map(sender => ({ sender, event: '{"code":7}' })) }
+  const accepted = await outbox.accept(order)
+  assert.ok(accepted.kind === 'accepted')
+  assert.equal((await outbox.accept(order)).kind, 'accepted')
+  const { db } = outbox.connection
+  const rows = await db.selectFrom('delivery_messages').select(['id', 'event']).execute()
+  assert.ok(rows.every(({ event }) => !event.includes('code')))
+  const [sms, mail] = accepted.ids
+  const page = await outbox.list({ tenant: TENANT }, { before: null, limit: 9 })
+  assert.deepEqual(
+    page.deliveries.map(({ event }) => event),
+    ['{"code":7}', '{"code":7}'],
+  )
+  // Whoever can write to the table cannot send the text of one sender through another one.
+  const event = rows.find(({ id }) => id === mail)!.event
+  await db.updateTable('delivery_messages').set({ event }).where('id', '=', sms!).execute()
+  assert.equal((await outbox.get(TENANT, sms!))!.event, '')
+  const sent: string[] = []
+  const compose = async (delivery: Delivery): Promise<AttemptResult> => {
+    sent.push(delivery.event)
+    return DELIVERED
+  }
+  await runDue(runOf(await open({ cipher: boxOf('another') }), compose))
+  assert.deepEqual(sent, [])
+  const cause = 'the event is encrypted with another key'
+  assert.equal(await readState(outbox, mail!), `waiting 1 ${cause}`)
+  await db.updateTable('delivery_messages').set({ at_ms: 0 }).execute()
+  await runDue(runOf(outbox, compose))
+  assert.deepEqual(sent, ['{"code":7}'])
+  assert.equal(await readState(outbox, mail!), 'delivered 2 HTTP 202')
+}
+
+async function countsBusy({ open }: OutboxFixture): Promise<void> {
+  const outbox = await open({ clock: new TestClock() })
+  // One order is on its way to the database at once; the others wait.
+  const orders = Array.from({ length: 1005 }, (_, i) => outbox.accept(order(`text ${i}`)))
+  const refused = (await Promise.all(orders)).filter(acceptance => acceptance.kind === 'refused')
+  assert.deepEqual(new Set(refused.map(({ reason }) => reason)), new Set(['busy']))
+  assert.ok(refused.length > 0)
+  await outbox.accept(order('later'))
+  const { acceptedTotal, refusedTotal } = await readCountsOf(outbox)
+  assert.deepEqual([acceptedTotal, refusedTotal], [1006 - refused.length, refused.length])
 }
 
 async function storesOnce({ open }: OutboxFixture): Promise<void> {

@@ -85,10 +85,12 @@ export class EventRequests {
     const channel = published.stream.type
     const event = JSON.stringify(published.event)
     const deliveries = names.map(name => ({ sender: { tenant, channel, name }, event }))
-    const acceptance = await this.#outbox.accept({ tenant, key: published.idempotencyKey, deliveries })
-    const ids = acceptedIds(acceptance)
+    // The senders of the stream may have changed since the first request.
+    const content = JSON.stringify([published.stream, published.sender, event])
+    const acceptance = await this.#outbox.accept({ tenant, key: published.idempotencyKey, content, deliveries })
+    const { ids, senders } = acceptedOf(acceptance)
     this.#wake()
-    return json(202, { deliveries: ids.map((id, index) => ({ id, channel, sender: names[index] })) })
+    return json(202, { deliveries: ids.map((id, index) => ({ id, channel, sender: senders[index]!.name })) })
   }
 
   async #sendersOf(tenant: string, { stream, sender, event }: PublishedEvent): Promise<readonly string[]> {
@@ -154,8 +156,8 @@ export class EventRequests {
   }
 }
 
-function acceptedIds(acceptance: Acceptance): readonly string[] {
-  if (acceptance.kind === 'accepted') return acceptance.ids
+function acceptedOf(acceptance: Acceptance): Acceptance & { readonly kind: 'accepted' } {
+  if (acceptance.kind === 'accepted') return acceptance
   const [situation, description] = REFUSALS[acceptance.reason]
   const isFull = situation === 'sender-waiting' || situation === 'all-waiting'
   throw new Refused(situation, description(acceptance.limit), isFull ? [['Retry-After', AGAIN_S]] : [])
@@ -176,8 +178,14 @@ function queryOf({ query }: MountedRequest, known: readonly string[]): URLSearch
   return parameters
 }
 
+/** One that is encrypted with another key shows nothing. */
+function eventOf(text: string): NotificationEvent {
+  if (text !== '') return JSON.parse(text) as NotificationEvent
+  return { recipient: '', text: '', isTemplate: false, subject: '', properties: {} }
+}
+
 function listed({ id, sender, state, attempts, acceptedMs, atMs, event, cause }: Delivery): object {
-  const { recipient } = JSON.parse(event) as NotificationEvent
+  const { recipient } = eventOf(event)
   const time = { waiting: 'nextAttempt', sending: 'claimedUntil', delivered: 'deliveredAt', dead: 'deadSince' }[state]
   const times = { acceptedAt: new Date(acceptedMs).toISOString(), [time]: new Date(atMs).toISOString() }
   const { channel, name } = sender
@@ -185,7 +193,7 @@ function listed({ id, sender, state, attempts, acceptedMs, atMs, event, cause }:
 }
 
 function whole(delivery: Delivery): object {
-  const { text, isTemplate, subject, properties } = JSON.parse(delivery.event) as NotificationEvent
+  const { text, isTemplate, subject, properties } = eventOf(delivery.event)
   const content = isTemplate ? { template: text } : { text }
   const pairs = Object.entries(properties).map(([key, value]) => ({ key, value }))
   const ofEvent = {

@@ -151,11 +151,11 @@ export function renderEvent(
   }
 }
 
-function* filledPieces(template: string, valueOf: (name: string) => string): Generator<string> {
+function* filledPieces(template: string, written: (name: string) => string): Generator<string> {
   let from = 0
   for (const match of template.matchAll(PLACEHOLDER)) {
     yield template.slice(from, match.index)
-    yield valueOf(match[1]!)
+    yield written(match[1]!)
     from = match.index + match[0].length
   }
   yield template.slice(from)

@@ -33,10 +33,11 @@ const DAY_MS = 24 * HOUR_MS
 export const open: OpenMountedApi = async context => {
   const settings = readSettings(context.settings)
   const database = context.database<SenderTables>()
-  const senders = await SenderStore.open(database, context.secrets(), settings.sendersMax)
+  const secrets = context.secrets()
+  const senders = await SenderStore.open(database, secrets, settings.sendersMax)
   const providers = new ProviderFile(join(context.home, settings.providerFile), context.log)
   const dispatcher = new Dispatcher(senders, providers, settings)
-  const outbox = await Outbox.open(database, outboxOptions(settings))
+  const outbox = await Outbox.open(database, { ...outboxOptions(settings), cipher: secrets })
   const requests = new SenderRequests(senders, dispatcher, outbox, settings)
   const api = new NotificationsApi(context.log, requests, new EventRequests(senders, outbox, settings, context.wake))
   const run = new DeliveryRun({

@@ -171,6 +171,8 @@ for (const kind of KINDS) {
         fields,
       })
       assert.deepEqual([again.status, again.json], [202, first.json])
+      await fixture.ask('POST', '/sms', { tenant, body: { ...VONAGE, name: 'later', providerURL: provider.url } })
+      assert.deepEqual((await fixture.ask('POST', '/events', { tenant, body })).json, first.json)
       const other = await fixture.ask('POST', '/events', { tenant, body: { ...body, text: 'y' } })
       assert.deepEqual([other.status, other.json.code], [422, 'NSM-61012'])
       const removed = await fixture.ask('DELETE', '/sms/SMSPublisher', { tenant })
