@@ -1,6 +1,6 @@
 /** Authentication and authorisation in a reactor: joins tokens, passwords, backend credentials and open tunnels. */
 import { LRUCache } from 'lru-cache'
-import type { MetricsColumn } from '../observe/metrics.ts'
+import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
 import type { Caller } from '../proxy/exchange/caller.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import { growingTo } from '../runtime/lru-options.ts'
@@ -48,6 +48,8 @@ export class ReactorAuth {
   readonly #anonymous = { PRODUCTION: anonymousCallers(), SANDBOX: anonymousCallers() }
   /** Milliseconds since 1970 at the last tick: no request reads a clock, and a token is valid a tick longer. */
   #wallMs = Date.now()
+  /** Entries of the token cache, as the metrics have them. */
+  #countedTokens = 0
 
   constructor(
     { auth: plan, reactors }: { readonly auth: AuthPlan; readonly reactors: number },
@@ -85,6 +87,9 @@ export class ReactorAuth {
   tick(): void {
     this.#wallMs = Date.now()
     this.tunnels.tick(this.#wallMs)
+    const { size } = this.tokens
+    this.metrics.add(METRIC.tokenEntries, size - this.#countedTokens)
+    this.#countedTokens = size
   }
 
   /** Gives its memory back to the arena. */

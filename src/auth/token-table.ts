@@ -144,6 +144,10 @@ export class TokenTable {
     this.#ints = new Int32Array(rows)
   }
 
+  get size(): number {
+    return this.#entries.length - this.#freeRows.length
+  }
+
   /** Grant of a bearer token for the API that was asked for last, if that is `api`; null: the entry may have it. */
   grantAt(row: number, api: object): TokenGrant | null {
     const grant = this.#grants[row]!

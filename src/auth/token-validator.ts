@@ -83,6 +83,11 @@ export class TokenValidator {
   }
 
   /** Gives its memory back to the arena. */
+  /** Tokens that are cached. */
+  get size(): number {
+    return this.#accepted.size + this.#refused.size
+  }
+
   clear(): void {
     this.#accepted.clear()
     this.#refused.clear()

@@ -37,6 +37,10 @@ interface PoolObserver {
   /** A connection did not open, or a statement got no answer. */
   failed(error: unknown): void
   worked(): void
+  /** The number of connections in use has changed. */
+  used(connections: number): void
+  /** A caller waits for a connection. */
+  waits(): void
 }
 
 /** Limit of callers that wait for a connection. */
@@ -150,10 +154,12 @@ export class ConnectionPool {
     if (this.#isClosed) throw new ConnectionUnavailable('the pool is closed')
     if (this.#inUse < this.#settings.maxActive) {
       this.#inUse++
+      this.#observer?.used(this.#inUse)
       return
     }
     if (this.#waiters.length >= WAITERS_MAX)
       throw new ConnectionUnavailable(`${WAITERS_MAX} callers already wait for a connection`)
+    this.#observer?.waits()
     await this.#waitForSlot()
   }
 
@@ -177,8 +183,12 @@ export class ConnectionPool {
   /** Passes the slot to the next waiter. */
   #releaseSlot(): void {
     const next = this.#waiters.shift()
-    if (next === undefined) this.#inUse--
-    else next.wake(false)
+    if (next !== undefined) {
+      next.wake(false)
+      return
+    }
+    this.#inUse--
+    this.#observer?.used(this.#inUse)
   }
 
   /** An idle connection that works; undefined without one. */

@@ -177,6 +177,9 @@ test('connections by state, threads and process are there', async () => {
   assert.ok(Math.abs(sumOf(samples, 'process_start_time_seconds') - Date.now() / 1000) < 3600)
   assert.equal(sumOf(samples, 'sluice_build_info', { version: readVersion() }), 1)
   assert.ok(sumOf(samples, 'sluice_client_pool_connections_highest', { transport: 'http' }) >= 1)
+  assert.ok(sumOf(samples, 'sluice_database_connections_highest', { section: 'apim_db' }) >= 1)
+  const limit = sumOf(samples, 'sluice_database_connections_limit', { section: 'apim_db' })
+  assert.ok(sumOf(samples, 'sluice_database_connections_in_use', { section: 'apim_db' }) <= limit)
 })
 
 function readVersion(): string {

@@ -17,6 +17,7 @@ import { tlsRemedy } from '../../database/jdbc-url.ts'
 import { type DialectName, PooledDialect } from '../../database/pooled-dialect.ts'
 import { runTransaction } from '../../database/transaction.ts'
 import type { DatabaseOutage } from './database-outage.ts'
+import type { DatabaseUsage } from './database-usage.ts'
 import { RegistryRefusal, RegistryUnavailable } from './registry-errors.ts'
 import type { Tables } from './tables.ts'
 
@@ -40,6 +41,8 @@ export class Database {
   readonly #pool: ConnectionPool
   /** Null while the registry opens: then a failure rejects the call that opens the registry. */
   outage: DatabaseOutage | null = null
+  /** Null while the registry opens. */
+  usage: DatabaseUsage | null = null
 
   constructor(settings: ConnectionSettings) {
     this.dialect = settings.dialect
@@ -48,6 +51,8 @@ export class Database {
     this.#pool = new ConnectionPool(() => connect(settings), settings.pool, {
       failed: error => this.outage?.failed(this.#messageOf(error)),
       worked: () => this.outage?.worked(),
+      used: connections => this.usage?.used(connections),
+      waits: () => this.usage?.waits(),
     })
     this.kysely = new Kysely<Tables>({ dialect: new PooledDialect(settings.dialect, this.#pool) })
   }

@@ -14,6 +14,7 @@ import { ChangeLog } from './change-log.ts'
 import { ClientStore } from './client-store.ts'
 import { Database } from './database.ts'
 import { DatabaseOutage } from './database-outage.ts'
+import { DatabaseUsage } from './database-usage.ts'
 import { databaseSettings } from '../../database/database-settings.ts'
 import { AccountRules } from './field-validation.ts'
 import { type LockoutSettings, LoginGuard } from './login-guard.ts'
@@ -228,8 +229,10 @@ export class Registry {
     const watched = (database: Database, section: 'database.apim_db' | 'database.shared_db'): DatabaseOutage =>
       new DatabaseOutage({ section, description: database.description, report, metrics })
     this.#apim.outage = watched(this.#apim, 'database.apim_db')
+    this.#apim.usage = new DatabaseUsage('database.apim_db', this.#apim.connections, metrics)
     if (this.#shared === this.#apim) return
     this.#shared.outage = watched(this.#shared, 'database.shared_db')
+    this.#shared.usage = new DatabaseUsage('database.shared_db', this.#shared.connections, metrics)
     // The other database is polled for changes.
     if (this.#shared.dialect !== 'sqlite') {
       let isAnswered = true
