@@ -1,4 +1,4 @@
-/** Fields of OTLP requests as one text, as OpenTelemetry has them: `name=value,name2=value2`, values percent-encoded. */
+/** Fields of OTLP requests as one text, as OpenTelemetry has them: `name=value,other=value`, percent-encoded values. */
 import { isFieldName } from './kinds.ts'
 
 /** Fields that the gateway sets itself. */
