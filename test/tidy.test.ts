@@ -60,7 +60,7 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
     [
       ...[...OUTER_ROOMS, 'worker', 'src/auth/control-channel.ts', 'src/plan/plan-codec.ts'],
       'src/runtime/isolated-threads.ts',
-      ...['src/runtime/heap-room.ts', 'src/runtime/process-name.ts'],
+      ...['src/runtime/heap-room.ts', 'src/runtime/process-name.ts', 'src/runtime/temporary-files.ts'],
     ],
   ],
   [/^pino$/, ['src/observe/log.ts']],
