@@ -18,7 +18,6 @@ import { receiverAddress } from '../plan/receiver-planning.ts'
 import type { FromReactor } from '../plan/reactor-messages.ts'
 import type { ListenerPlan, ReactorPlan } from '../plan/reactor-plan.ts'
 import { planReactors, reactorCount } from '../plan/reactor-planning.ts'
-import { nameProcess } from '../runtime/process-name.ts'
 import { deleteStaleFiles } from '../runtime/temporary-files.ts'
 import { AccessLogOutput, checkAccessLog } from './access-log-output.ts'
 import { type ActiveState, type OpenedState, openState } from './active-state.ts'
@@ -134,7 +133,6 @@ export class Node {
   /** Rejects with DataLocked, ListenError, CannotWrite, ConfigurationErrors or ThreadFailed. */
   static async start(given: NodeOptions): Promise<{ node: Node; addresses: NodeAddresses }> {
     const { installation, components, predecessor } = given
-    nameProcess()
     const lock = predecessor === null ? DataLock.take(installation.dataDir) : null
     const options = predecessor === null ? given : { ...given, loaded: await reloadedBehind(predecessor, given) }
     const { loaded } = options
