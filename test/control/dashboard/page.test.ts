@@ -1,0 +1,97 @@
+/** Computations of the page: rates, quantiles, units, and the drawing of the machines. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { describeMachines } from '../../../src/control/dashboard/machines.ts'
+import { bytes, milliseconds, span } from '../../../src/control/dashboard/page/format.js'
+import { linesOf, place, route } from '../../../src/control/dashboard/page/layout.js'
+import { History, perSecond, POINTS, quantile } from '../../../src/control/dashboard/page/rates.js'
+
+const QUANTILES: readonly (readonly [share: number, counts: readonly number[], expected: number | null])[] = [
+  [0.5, [0, 0, 0, 0], null],
+  [0.5, [10, 0, 0, 0], 0.5],
+  [1, [10, 0, 0, 0], 1],
+  [0.5, [0, 10, 0, 0], 1.5],
+  [0.99, [99, 0, 1, 0], 1],
+  [0.995, [99, 0, 1, 0], 3],
+  // Beyond the last bound nothing is known but the bound.
+  [0.99, [1, 0, 0, 99], 4],
+]
+test('quantiles are interpolated within their bucket', () => {
+  for (const [share, counts, expected] of QUANTILES) {
+    assert.equal(quantile(share, counts, [1, 2, 4]), expected, `${share} of ${counts.join()}`)
+  }
+})
+
+test('a rate of a counter that was reset, or without time, is unknown', () => {
+  assert.equal(perSecond(30, 10, 2), 10)
+  assert.equal(perSecond(5, 10, 2), null)
+  assert.equal(perSecond(30, 10, 0), null)
+})
+
+test('a history holds as many points as a chart shows', () => {
+  const history = new History(1)
+  for (let at = 0; at < POINTS + 10; at++) history.add(at, [at === POINTS ? 999 : null])
+  assert.equal(history.columns[0]!.length, POINTS)
+  assert.equal(history.highest(0), 999)
+  assert.equal(history.last(0), null)
+})
+
+test('units fit the size of a value', () => {
+  assert.deepEqual([0, 1023, 1024, 5 * 1024 ** 3, Number.NaN].map(bytes), ['0 B', '1,023 B', '1 KiB', '5 GiB', '–'])
+  assert.deepEqual([0.25, 12.34, 2500, 61_000, null].map(milliseconds), [
+    ...['250 µs', '12.3 ms', '2,500 ms', '1 min 1 s', '–'],
+  ])
+  assert.deepEqual([5, 3700, 90_000].map(span), ['5 s', '1 h 1 min', '1 d 1 h'])
+})
+
+/** Points of a path that holds M, L and Q with absolute coordinates. */
+function pointsOf(path: string): readonly (readonly [x: number, y: number])[] {
+  return [...path.matchAll(/(-?[\d.]+) (-?[\d.]+)/g)].map(([, x, y]) => [Number(x), Number(y)])
+}
+
+for (const isUpright of [false, true]) {
+  test(`states do not overlap, and transitions stay in the drawing, ${isUpright ? 'upright' : 'wide'}`, () => {
+    for (const { states, transitions } of Object.values(describeMachines())) {
+      const plan = place(states, isUpright)
+      const boxes = [...plan.boxes]
+      for (const [one, a] of boxes) {
+        for (const [other, b] of boxes) {
+          const areApart = Math.abs(a.x - b.x) >= a.width || Math.abs(a.y - b.y) >= a.height
+          assert.ok(one === other || areApart, `${one} overlaps ${other}`)
+        }
+      }
+      for (const { from, to } of transitions) {
+        if (from === to) continue
+        for (const [x, y] of pointsOf(route(from, to, plan, false))) {
+          assert.ok(x >= 0 && y >= 0 && x <= plan.width && y <= plan.height, `${from} to ${to} leaves the drawing`)
+        }
+      }
+    }
+  })
+}
+
+test('transitions of messages pass through no other state', () => {
+  for (const { states, transitions } of Object.values(describeMachines())) {
+    const plan = place(states, false)
+    for (const { from, to, events } of transitions) {
+      if (from === to || events.every(event => event === 'CLOSE' || event === 'SOCKET_CLOSED')) continue
+      for (const [x, y] of pointsOf(route(from, to, plan, false))) {
+        const hit = [...plan.boxes].find(([state, box]) => {
+          const isInside = Math.abs(x - box.x) < box.width / 2 - 1 && Math.abs(y - box.y) < box.height / 2 - 1
+          return state !== from && state !== to && isInside
+        })
+        assert.equal(hit?.[0], undefined, `${from} to ${to}`)
+      }
+    }
+  }
+})
+
+test('a state that the page does not know is drawn too', () => {
+  const plan = place(['REQUEST_READY', 'NEW_STATE', 'NEWER_STATE'], false)
+  assert.equal(plan.boxes.size, 3)
+  assert.ok(plan.boxes.get('NEW_STATE')!.y > plan.boxes.get('REQUEST_READY')!.y)
+})
+
+test('a long name of a state takes several lines', () => {
+  assert.deepEqual(linesOf('TUNNEL_BACKEND_ENDED'), ['TUNNEL_BACKEND', 'ENDED'])
+})
