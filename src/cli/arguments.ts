@@ -41,6 +41,15 @@ export interface CommandOptions {
   readonly sunset: string
   /** Order of counters: rate or limit. */
   readonly by: string
+  /** Filters of failures. */
+  readonly api: string
+  readonly code: string
+  readonly status: string
+  readonly since: string
+  /** Go on, and show what comes. */
+  readonly follow: boolean
+  /** Print an HTTP archive. */
+  readonly har: boolean
   /** Options of MANAGEMENT_OPTIONS that were given. */
   readonly management: Readonly<Record<string, string>>
 }
@@ -77,6 +86,12 @@ const OPTIONS = {
   burst: { type: 'string' },
   sunset: { type: 'string' },
   by: { type: 'string' },
+  api: { type: 'string' },
+  code: { type: 'string' },
+  status: { type: 'string' },
+  since: { type: 'string' },
+  follow: { type: 'boolean', short: 'f' },
+  har: { type: 'boolean' },
 } as const
 
 /** Option -> the management commands that have it. */
@@ -109,12 +124,18 @@ const OWNERS: Readonly<Record<string, readonly string[]>> = {
   header: ['walk'],
   body: ['walk'],
   state: ['connections'],
-  side: ['connections'],
-  limit: ['connections', 'throttle'],
+  side: ['connections', 'failures'],
+  limit: ['connections', 'failures', 'throttle'],
   changed: ['explain'],
   burst: ['explain'],
   sunset: ['api'],
   by: ['throttle'],
+  api: ['failures'],
+  code: ['failures'],
+  status: ['failures'],
+  since: ['failures'],
+  follow: ['failures'],
+  har: ['failures'],
 }
 
 /** In the working directory; npm runs scripts in the folder of package.json. */
@@ -153,6 +174,12 @@ export function parseArguments(argv: readonly string[]): CommandLine {
       burst: values.burst ?? '',
       sunset: values.sunset ?? '',
       by: values.by ?? '',
+      api: values.api ?? '',
+      code: values.code ?? '',
+      status: values.status ?? '',
+      since: values.since ?? '',
+      follow: values.follow ?? false,
+      har: values.har ?? false,
       management: Object.fromEntries(
         Object.keys(MANAGEMENT_OPTIONS).flatMap(option => {
           const value = (values as Readonly<Record<string, unknown>>)[option]

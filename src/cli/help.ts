@@ -24,6 +24,7 @@ const COMMANDS: Readonly<Record<string, string>> = {
   why: 'why [CODE [STATE]]   explain an error code: its meanings and what to check; without CODE, list all',
   walk: 'walk URL             send one request through the running gateway and show its steps in microseconds',
   connections: 'connections          list the connections of the running gateway, by side and state',
+  failures: 'failures [ID]        list the last exchanges that failed or were slow, or show the timeline of one',
   reload: 'reload               make the running gateway read configuration, APIs and key stores again',
   upgrade: 'upgrade              replace the running gateway by a new process; no request fails',
   endpoints: 'endpoints [on|off N] list the endpoints of the running gateway and their states; switch one on or off',
@@ -83,6 +84,17 @@ ${RUNNING_GATEWAY}`,
   connections: `  --side source|target     only connections of clients, or only connections to backends
   --state STATE            only connections in this state, such as REQUEST_DONE
   --limit N                at most N rows (default 1000 for each reactor); all connections are counted
+${RUNNING_GATEWAY}`,
+  failures: `  --api NAME               only those of an API: Orders, or Orders:1.0.0
+  --code CODE              only with this error code, or base code
+  --status STATUS          only with this status, or 5 for all of 500 to 599
+  --side source|target|gateway  only where clients, backends or the gateway are the cause
+  --since TIME             only those that ended later: 90s, 10m, 2h, or 2027-06-30T12:00:00Z
+  --limit N                at most N (default: 50)
+  -f, --follow             go on, and print each exchange as it ends
+  --har                    print an HTTP archive (HAR 1.2), which browsers import; without bodies and fields
+ID is an id of the list, or a correlation id. recorder.size says how many each reactor keeps, recorder.slow_threshold
+from which duration on an exchange is slow. Exit code 1: there is none with this ID, or a reactor did not answer.
 ${RUNNING_GATEWAY}`,
   endpoints: `sluice endpoints           list all endpoints, with API, state and last error
 sluice endpoints off NAME  take NAME out of service until it is switched on or the gateway restarts

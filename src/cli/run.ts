@@ -17,6 +17,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   api: async (args, options) => (await import('./api.ts')).api(args, options),
   walk: async (args, options) => (await import('./walk.ts')).walk(args, options),
   connections: async (args, options) => (await import('./connections.ts')).connections(args, options),
+  failures: async (args, options) => (await import('./failures.ts')).failures(args, options),
   pools: async args => (await import('./pools.ts')).pools(args),
   advise: async args => (await import('./advise.ts')).advise(args),
   throttle: async (args, options) => (await import('./throttle.ts')).throttle(args, options),

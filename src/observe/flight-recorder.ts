@@ -27,14 +27,14 @@ export interface RecorderSettings {
 }
 
 /** Where the cause of a failure lies. */
-export type FailureSide = 'source' | 'target' | 'gateway'
+type FailureSide = 'source' | 'target' | 'gateway'
 export const FAILURE_SIDES: readonly FailureSide[] = ['source', 'target', 'gateway']
 
 /**
  * `fault`: the client got a fault of the gateway. `reset`: the client got no complete response. `error`: the response
  * has a status of 500 or more. `slow`: nothing else than slow.
  */
-export type FailureKind = 'fault' | 'reset' | 'error' | 'slow'
+type FailureKind = 'fault' | 'reset' | 'error' | 'slow'
 
 /** One exchange that the recorder has kept. */
 export interface RecordedFailure extends Timeline {
@@ -106,6 +106,7 @@ type Entry = Omit<RecordedFailure, keyof Timeline> & { readonly recorded: Record
 const TEXT_CHARS_MAX = 512
 const ID_CHARS_MAX = 128
 const SECOND_MS = 1000
+const OFFSET_JITTER_MS = 5
 const SERVER_ERROR = 500
 const CLASS_MAX = 9
 const CLASS_SIZE = 100
@@ -140,6 +141,8 @@ export class FlightRecorder {
   #skipped = 0
   /** Monotonic milliseconds at which the counts of the rings begin anew. */
   #nextSecondMs = 0
+  /** Unix time less the monotonic clock. */
+  #offsetMs = 0
 
   constructor(reactor: number, settings: RecorderSettings) {
     this.#reactor = reactor
@@ -150,6 +153,7 @@ export class FlightRecorder {
     this.#settings = settings
     recordTimelines(settings.size > 0)
     for (const ring of [this.#failed, this.#refused]) ring.trim(settings.size)
+    this.#nextSecondMs = 0
   }
 
   /** Called once for each exchange that is over. */
@@ -177,17 +181,18 @@ export class FlightRecorder {
       this.#refused.kept = 0
     }
     const kind = kindOf(exchange)
-    const side = sideOf(exchange, kind)
+    const recorded = copySteps(id)
+    const side = sideOf(exchange, kind, recorded)
     const isOfClient = side === 'source' || (kind === 'fault' && exchange.status < SERVER_ERROR)
     const ring = isOfClient ? this.#refused : this.#failed
     if (ring.kept >= size) this.#skipped++
-    else ring.add(this.#entry(exchange, kind, side, copySteps(id)), size)
+    else ring.add(this.#entry(exchange, kind, side, recorded), size)
   }
 
   #entry(exchange: Exchange, kind: FailureKind, side: FailureSide, recorded: RecordedSteps): Entry {
     const { api, errorBase, errorState, status, targetId, requestBodyBytes, responseBodyBytes, doneMs } = exchange
     const [startMs = doneMs] = recorded.times
-    const wallMs = Date.now() - performance.now()
+    const wallMs = this.#wallOffsetMs()
     return {
       id: `${this.#reactor}-${++this.#count}`,
       kind,
@@ -217,6 +222,13 @@ export class FlightRecorder {
     }
   }
 
+  /** Steady, so that what ends later has the later time: `Date.now` has whole milliseconds. */
+  #wallOffsetMs(): number {
+    const offsetMs = Date.now() - performance.now()
+    if (Math.abs(offsetMs - this.#offsetMs) > OFFSET_JITTER_MS) this.#offsetMs = offsetMs
+    return this.#offsetMs
+  }
+
   list(query: FailureQuery): FailureList {
     const since = Math.max(query.since ?? 0, query.sinceOf?.[this.#reactor] ?? 0)
     const matching = [...this.#failed.entries, ...this.#refused.entries]
@@ -244,15 +256,18 @@ function kindOf({ errorBase, status, sourceState }: Exchange): FailureKind {
   return status >= SERVER_ERROR ? 'error' : 'slow'
 }
 
-/** Of a slow exchange: the backend, where its response took more than half of the time. */
-function sideOf({ errorBase, startedMs, sentMs, doneMs, status, targetId }: Exchange, kind: FailureKind): FailureSide {
+/** Of a slow exchange: what took more than half of the time, else the gateway. */
+function sideOf(exchange: Exchange, kind: FailureKind, recorded: RecordedSteps): FailureSide {
+  const { errorBase, startedMs, requestDoneMs, sentMs, connectMs, doneMs, targetId } = exchange
   const side = SIDE_OF_BASE.get(errorBase)
   if (side !== undefined) return side
-  if (errorBase !== 0 || kind === 'fault') return 'gateway'
-  if (kind === 'error') return targetId !== 0 && status >= SERVER_ERROR ? 'target' : 'gateway'
-  if (kind === 'reset') return 'gateway'
-  if (sentMs === 0) return 'gateway'
-  return doneMs - sentMs > sentMs - startedMs ? 'target' : 'source'
+  if (kind === 'error') return targetId === 0 ? 'gateway' : 'target'
+  if (kind !== 'slow') return 'gateway'
+  const halfMs = (doneMs - startedMs) / 2
+  if (sentMs > 0 && doneMs - sentMs + connectMs > halfMs) return 'target'
+  if (requestDoneMs - startedMs <= halfMs) return 'gateway'
+  // The body of a request is not read before its filters have decided.
+  return readTimeline(recorded).steps.some(({ event }) => event === 'FILTERS_WAIT') ? 'gateway' : 'source'
 }
 
 /** Whole, and without what a terminal obeys. A copy, because a part of a string keeps the whole in memory. */

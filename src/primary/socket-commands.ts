@@ -7,6 +7,7 @@ import type { ReactorCall, ReactorCallResults } from '../plan/reactor-messages.t
 import { STATE_NAMES, type StateName } from '../protocol/states.ts'
 import type { ApiService } from './api-service.ts'
 import { type CommandClient, type CommandHandler, CommandRefused, type CommandRequest } from './control-socket.ts'
+import { failureQuery, listFailures } from './failure-service.ts'
 import type { MetricsService } from './metrics-service.ts'
 import type { PoolService } from './pool-service.ts'
 import type { ReloadReport } from './reload-report.ts'
@@ -19,6 +20,7 @@ export const COMMANDS = [
   'connections',
   'counters',
   'endpoints',
+  'failures',
   'lifecycle',
   'manage',
   'pools',
@@ -135,6 +137,7 @@ export function reactorCommands(sources: ReactorSources): Readonly<Record<string
     connections: request => listConnections(request, sources),
     counters: request => listCounters(request, sources),
     endpoints: request => listEndpoints(request, sources),
+    failures: request => listFailures(failureQuery(request), call => sources.call(call)),
     pools: () => sources.pools.list(),
     'reset-counter': request => resetCounter(request, sources),
     usage: async () => sources.pools.usage(await sources.metrics.text()),

@@ -129,7 +129,7 @@ export function copySteps(id: number): RecordedSteps {
   }
 }
 
-export interface TimelineStep {
+interface TimelineStep {
   /** Microseconds since the start of the exchange. */
   readonly us: number
   readonly side: 'source' | 'target'
