@@ -17,6 +17,8 @@ import { put } from '../harness/reloading.ts'
 
 const REQUESTS = process.env.SLUICE_LONG === '1' ? 1_000_000 : 4000
 const CLIENTS = 16
+/** Requests of a client that are under way at once. */
+const PIPELINED = process.env.SLUICE_LONG === '1' ? 50 : 2
 const BODY = 'x'.repeat(100)
 
 /** Answers by the last segment of the path; `reset` and `cut` are injected failures. */
@@ -43,6 +45,8 @@ after(() => backend.close())
 after(leave)
 
 const PATHS = ['/good/1.0.0/200', '/good/1.0.0/404', '/bad/1.0.0/500', '/bad/1.0.0/reset', '/bad/1.0.0/cut']
+const SAFE_METHODS = ['GET', 'DELETE'] as const
+const SAFE_PATHS = ['/good/1.0.0/200', '/good/1.0.0/404', '/bad/1.0.0/500', '/nothing']
 const ALL_PATHS = [...PATHS, '/good/1.0.0/200', '/good/1.0.0/200', '/gone/1.0.0/200', '/nothing']
 const METHODS = { GET: 'read', POST: 'write', DELETE: 'write', OPTIONS: 'other' } as const
 
@@ -74,22 +78,39 @@ function keyOf(path: string, method: keyof typeof METHODS, status: number): stri
   return `${name === 'nothing' ? 'none' : name} ${METHODS[method]} ${Math.floor(status / 100)}xx`
 }
 
-/** Sends requests one after another; a connection that ends is opened again. */
+interface Asked {
+  readonly method: keyof typeof METHODS
+  readonly path: string
+}
+
+/** Sends requests that leave the connection open, then one that may fail; opens a connection that ended again. */
 async function runClient(random: Random, requests: number, counts: Counts): Promise<void> {
   let peer = await connectPeer(gateway.port)
-  for (let index = 0; index < requests; index++) {
-    const path = random.pick(ALL_PATHS)
-    const method = random.pick(Object.keys(METHODS) as (keyof typeof METHODS)[])
-    const body = method === 'POST' ? 'hello' : ''
-    peer.send(`${method} ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
-    const { status, isLast } = await responseOf(peer, path.endsWith('/cut'))
-    const key = keyOf(path, method, status)
-    counts.set(key, (counts.get(key) ?? 0) + 1)
-    if (!isLast) continue
+  const methods = Object.keys(METHODS) as (keyof typeof METHODS)[]
+  for (let left = requests; left > 0; ) {
+    const batch: Asked[] = Array.from({ length: Math.min(left, PIPELINED) }, (_, index) => {
+      if (index + 1 === PIPELINED) return { method: random.pick(methods), path: random.pick(ALL_PATHS) }
+      return { method: random.pick(SAFE_METHODS), path: random.pick(SAFE_PATHS) }
+    })
+    left -= batch.length
+    peer.send(batch.map(requestOf).join(''))
+    let isOver = false
+    for (const { method, path } of batch) {
+      const { status, isLast } = await responseOf(peer, path.endsWith('/cut'))
+      const key = keyOf(path, method, status)
+      counts.set(key, (counts.get(key) ?? 0) + 1)
+      isOver = isLast
+    }
+    if (!isOver) continue
     peer.destroy()
     peer = await connectPeer(gateway.port)
   }
   peer.destroy()
+}
+
+function requestOf({ method, path }: Asked): string {
+  const body = method === 'POST' ? 'hello' : ''
+  return `${method} ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 }
 
 type Client = Awaited<ReturnType<typeof connectPeer>>
@@ -105,7 +126,7 @@ async function responseOf(
   const endsEarly = isCut && length === 1000
   if (endsEarly) await peer.untilEnd()
   else await peer.untilLength(text.indexOf('\r\n\r\n') + 4 + length)
-  peer.take()
+  peer.take(endsEarly ? undefined : text.indexOf('\r\n\r\n') + 4 + length)
   return { status: Number(text.slice(9, 12)), isLast: endsEarly || /\r\nconnection: close\r\n/i.test(text) }
 }
 
