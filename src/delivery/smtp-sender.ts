@@ -91,6 +91,7 @@ const MESSAGES_MAX = 100
 const POOLS_MAX = 256
 const REPLY_BYTES_MAX = 16_384
 const CAUSE_LENGTH_MAX = 300
+const RECIPIENT = '(recipient)'
 /** RFC 4954 6: the server wants another login, a stronger one, or TLS first. */
 const LOGIN_REPLIES = new Set([530, 534, 535, 538])
 /** Errors of the mail client about the message itself. */
@@ -138,11 +139,11 @@ export class SmtpSender implements MessageSender<MailMessage> {
         xMailer: false,
         signal: AbortSignal.any([signal, timeout]),
       })
-      return { kind: 'delivered', detail: shown(response) }
+      return { kind: 'delivered', detail: shown(response, to.address) }
     } catch (error) {
       if (signal.aborted) return INTERRUPTED
       if (timeout.aborted) return retry(`the mail server does not take the message within ${this.#limits.attemptMs} ms`)
-      return this.#resultOf(error as SmtpError, key)
+      return this.#resultOf(error as SmtpError, key, to.address)
     }
   }
 
@@ -151,7 +152,7 @@ export class SmtpSender implements MessageSender<MailMessage> {
     this.#pools.clear()
   }
 
-  #resultOf(error: SmtpError, key: string): AttemptResult {
+  #resultOf(error: SmtpError, key: string, recipient: string): AttemptResult {
     const { code = '', responseCode = 0 } = error
     if (error instanceof AddressRefused) return { kind: 'failed', cause: error.message }
     if (LOGIN_REPLIES.has(responseCode)) {
@@ -159,7 +160,7 @@ export class SmtpSender implements MessageSender<MailMessage> {
       this.#pausedUntilMs.set(key, performance.now() + loginPauseMs)
       return refusedLogin(`refuses the login (${responseCode})`, loginPauseMs)
     }
-    const cause = shown(error.message === '' ? code : error.message)
+    const cause = shown(error.message === '' ? code : error.message, recipient)
     // A reply to the greeting, to EHLO or to STARTTLS is about the server, and 503 about the order of commands.
     const isFinal = MESSAGE_ERRORS.has(code) && (responseCode === 0 || responseCode >= 500) && responseCode !== 503
     return isFinal ? { kind: 'failed', cause } : retry(cause)
@@ -261,7 +262,8 @@ function escapeHtml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }
 
-/** A reply of the server, on one line. */
-function shown(text: string): string {
-  return text.replace(CONTROL, ' ').slice(0, CAUSE_LENGTH_MAX)
+/** A reply of the server, on one line. It may repeat the recipient, whom logs and stored causes do not name. */
+function shown(text: string, recipient: string): string {
+  const address = new RegExp(RegExp.escape(recipient), 'gi')
+  return text.replace(CONTROL, ' ').replace(address, RECIPIENT).slice(0, CAUSE_LENGTH_MAX)
 }

@@ -275,6 +275,12 @@ suite('replies and failures', () => {
     assert.equal((await send()).kind, 'delivered')
   })
 
+  test('no result names the recipient, whatever the case in which the server repeats the address', async () => {
+    plain.refusal = () => '550 5.1.1 <Ann@Example.com>: no such user ann@example.com'
+    assertFailed(await send(), /550 5\.1\.1 <\(recipient\)>: no such user \(recipient\)/)
+    plain.refusal = () => ''
+  })
+
   test('421 at the greeting, and a reply of 4xx to the message: tried again', async t => {
     const busy = Object.assign(new Error('4.3.2 full'), { responseCode: 421 })
     const full = await MailServer.listen({ onConnect: (_, done) => done(busy) })
