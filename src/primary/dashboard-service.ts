@@ -8,6 +8,7 @@ import { FREE_NAME } from '../config/key.ts'
 import { DURATION_BOUNDS_SECONDS, NO_API_ROW, OTHER_APIS_ROW, readApiRow } from '../observe/api-metrics.ts'
 import type { RecordedFailure } from '../observe/flight-recorder.ts'
 import { snapshotMetrics } from '../observe/metrics.ts'
+import { readThreads } from '../observe/thread-metrics.ts'
 import type { DashboardCall } from '../plan/control-messages.ts'
 import type { ConfigurationRow, DashboardPart, DashboardParts, Tree } from '../plan/dashboard-messages.ts'
 import { apiIdentity, type ApiPlan, type ReactorPlan } from '../plan/reactor-plan.ts'
@@ -67,6 +68,7 @@ export class DashboardService {
       upS: Math.floor(process.uptime()),
       residentBytes: process.memoryUsage.rss(),
       counts,
+      threads: threadRows(metrics, gateway?.plan.reactors ?? 0),
       statuses: Object.fromEntries(statuses),
       faults: Object.fromEntries(faults.map(({ side, base, state, count }) => [`${side} ${base} ${state}`, count])),
     }
@@ -142,6 +144,14 @@ export class DashboardService {
   }
 }
 
+function threadRows(metrics: SharedArrayBuffer, reactors: number): Tree {
+  const rows = readThreads(metrics, reactors).map(({ thread, delays, delaySeconds, memory }) => {
+    const { heap_used: heapUsed, heap_limit: heapLimit, external } = memory
+    return [thread, { delayed: delays.reduce((sum, one) => sum + one, 0), delaySeconds, heapUsed, heapLimit, external }]
+  })
+  return Object.fromEntries(rows)
+}
+
 /** Sums over the reactors; a state without connections is left out. */
 async function connectionStates({ reactors }: NonNullable<DashboardSources['gateway']>): Promise<Tree> {
   const lists = await Promise.all(reactors.call({ kind: 'connections', query: NO_ROWS }, REACTOR_MS))
@@ -170,8 +180,7 @@ interface ApiSums {
 
 function sumOfRow(memory: SharedArrayBuffer, row: number): ApiSums {
   const samples = readApiRow(memory, row)
-  const sum = (read: (sample: (typeof samples)[number]) => number) =>
-    samples.reduce((all, it) => all + read(it), 0)
+  const sum = (read: (sample: (typeof samples)[number]) => number) => samples.reduce((all, it) => all + read(it), 0)
   return {
     requests: sum(({ requests }) => requests),
     faults: sum(({ faults }) => faults),

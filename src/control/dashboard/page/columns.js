@@ -5,6 +5,7 @@ import { Table } from './tables.js'
 
 const ENDPOINT_TONES = { ACTIVE: 'good', TIMEOUT: 'warn', SUSPENDED: 'bad', OFF: 'off' }
 const LIFECYCLE_TONES = { PUBLISHED: 'good', PROTOTYPED: 'good', DEPRECATED: 'warn', BLOCKED: 'bad', RETIRED: 'off' }
+const DELAY_WARN_MS = 100
 const SHARE_WARN = 0.8
 
 export function openTables() {
@@ -14,6 +15,7 @@ export function openTables() {
     limits: limitsTable(),
     pools: poolsTable(),
     caches: cachesTable(),
+    threads: threadsTable(),
     faults: faultsTable(),
   }
 }
@@ -101,6 +103,24 @@ function cachesTable() {
       number('Hit rate', row => row.hits / (row.hits + row.misses), percent),
     ],
     { sort: 1, isDescending: true },
+  )
+}
+
+function threadsTable() {
+  return new Table(
+    byId('threads-table'),
+    'Threads',
+    [
+      word('Thread', (_, name) => name),
+      {
+        ...number('Delay of the event loop', row => row.delayMs, milliseconds),
+        tone: row => (row.delayMs > DELAY_WARN_MS ? 'warn' : 'none'),
+      },
+      number('Heap in use', row => row.heapUsed, bytes),
+      number('Limit of the heap', row => row.heapLimit, bytes),
+      number('External memory', row => row.external, bytes),
+    ],
+    {},
   )
 }
 

@@ -22,7 +22,7 @@ export function wireConfiguration(unauthorized) {
   let rows = []
   const show = () => {
     const shown = rows.filter(({ where }) => where !== '' || !onlySet.checked)
-    table.show(shown.map(row => [row.key, row]))
+    table.show(() => shown.map(row => [row.key, row]))
   }
   onlySet.addEventListener('change', show)
   button.addEventListener('click', async () => {

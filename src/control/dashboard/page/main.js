@@ -22,6 +22,7 @@ let isPaused = false
 let heardMs = 0
 let source = null
 let frame = 0
+let hasNewApis = false
 let stateNames = []
 
 function leave() {
@@ -64,11 +65,12 @@ function listen() {
   source.addEventListener('state', ({ data }) => {
     state = applyPatch(Object.create(null), JSON.parse(data))
     views.forget()
-    heard()
+    heard(true)
   })
   source.addEventListener('patch', ({ data }) => {
-    applyPatch(state, JSON.parse(data))
-    heard()
+    const patch = JSON.parse(data)
+    applyPatch(state, patch)
+    heard('apis' in patch)
   })
   source.addEventListener('trouble', ({ data }) => setLink('trouble', JSON.parse(data).cause))
   source.addEventListener('signed-out', leave)
@@ -84,7 +86,9 @@ async function reconnect() {
   setTimeout(listen, RETRY_MS)
 }
 
-function heard() {
+/** `hasApis`: the rows of APIs have changed, which come every few rounds. */
+function heard(hasApis) {
+  hasNewApis ||= hasApis
   heardMs = performance.now()
   setLink('live', isPaused ? 'paused' : 'live')
   if (frame === 0) frame = requestAnimationFrame(render)
@@ -96,12 +100,13 @@ function render() {
   const begun = performance.now()
   cancelAnimationFrame(frame)
   frame = 0
-  views.show(state, isPaused || document.hidden)
+  views.show(state, isPaused || document.hidden, hasNewApis)
+  hasNewApis = false
   if (!isPaused && !document.hidden) {
     const states = state.live?.states ?? {}
     for (const [side, diagram] of diagrams) diagram.show(states[side] ?? {})
     const rowOf = name => ({ source: states.source?.[name] ?? 0, target: states.target?.[name] ?? 0 })
-    statesTable.show(stateNames.map(name => [name, rowOf(name)]))
+    statesTable.show(() => stateNames.map(name => [name, rowOf(name)]))
     failures.show(state.lists?.failures, state.lists?.failuresOmitted)
   }
   // For the profiler of the browser.

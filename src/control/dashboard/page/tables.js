@@ -9,7 +9,7 @@ export class Table {
   #note = element('p', { class: 'muted note' })
   #heads
   #rows = new Map()
-  #data = []
+  #read = () => []
   #sort
   #isDescending
   #filter = ''
@@ -44,9 +44,9 @@ export class Table {
     }).observe(parent)
   }
 
-  /** `data`: rows with their names, `[name, row]`. */
-  show(data) {
-    this.#data = data
+  /** `read`: makes the rows with their names, `[name, row]`, where the table is in sight. */
+  show(read) {
+    this.#read = read
     // Not empty, even out of sight: somebody may search the page or print it.
     if (this.#isVisible || this.#rows.size === 0) this.#render()
     else this.#isStale = true
@@ -82,7 +82,7 @@ export class Table {
 
   #render() {
     this.#isStale = false
-    const all = this.#data.map(([name, row]) => ({ name, row, texts: null }))
+    const all = this.#read().map(([name, row]) => ({ name, row, texts: null }))
     const found = this.#filter === '' ? all : all.filter(entry => this.#matches(entry))
     const column = this.#columns[this.#sort]
     const keyOf = column.sort ?? column.text

@@ -15,6 +15,8 @@ const FIGURES = [
   ['tunnels', 'Tunnels'],
   ['memory', 'Memory'],
 ]
+/** Without a change rates fall to 0 after this time. */
+const APIS_MS = 6000
 const CACHES = [
   ['tokens', ['tokenHits', 'tokenRefusedHits'], ['tokenMisses']],
   ['passwords', ['passwordHits'], ['passwordMisses']],
@@ -79,14 +81,15 @@ export class Views {
   }
 
   /** A round: `state` as the gateway has told it. Nothing is drawn while `isPaused`. */
-  show(state, isPaused) {
+  show(state, isPaused, hasNewApis) {
     const { live } = state
     if (live === undefined) return
-    this.#measure(state)
+    this.#measure(state, hasNewApis)
+    const before = this.#before?.live
     this.#before = structuredClone({ live })
     if (isPaused) return
     for (const chart of Object.values(this.#charts)) chart.draw()
-    this.#showTables(state)
+    this.#showTables(state, before)
     setText(byId('node'), `up ${span(live.upS)} · ${reactorsOf(live)} · ${clock(live.nowMs)}`)
   }
 
@@ -101,7 +104,7 @@ export class Views {
     for (const chart of Object.values(this.#charts)) chart.redraw()
   }
 
-  #measure({ live, apis }) {
+  #measure({ live, apis }, hasNewApis) {
     const before = this.#before?.live ?? null
     const seconds = before === null ? 0 : (live.nowMs - before.nowMs) / 1000
     const { counts } = live
@@ -125,15 +128,13 @@ export class Views {
     }
     for (const [name, value] of this.#figures) setText(value, figures[name])
     setAttribute(this.#figures.get('faults').parentElement, 'data-tone', faults > 0 ? 'bad' : 'none')
-    if (apis !== undefined) this.#measureApis(apis.apis ?? {}, live.nowMs, live.bounds)
+    const isDue = hasNewApis || live.nowMs - (this.#apisBefore?.nowMs ?? 0) > APIS_MS
+    if (apis !== undefined && isDue) this.#measureApis(apis.apis ?? {}, live.nowMs, live.bounds)
   }
 
   /** Rows of APIs come every few rounds, all at once. */
   #measureApis(rows, nowMs, bounds) {
     const known = this.#apisBefore
-    const isNew =
-      known === null || Object.entries(rows).some(([name, row]) => known.requests.get(name) !== row.requests)
-    if (!isNew && nowMs - known.nowMs < 6000) return
     const seconds = known === null ? 0 : (nowMs - known.nowMs) / 1000
     for (const [name, row] of Object.entries(rows)) {
       const before = known?.rows.get(name)
@@ -151,30 +152,36 @@ export class Views {
     const kept = Object.entries(rows).map(([name, row]) => {
       return [name, { requests: row.requests ?? 0, faults: row.faults ?? 0, total: { ...row.total } }]
     })
-    this.#apisBefore = {
-      nowMs,
-      rows: new Map(kept),
-      requests: new Map(kept.map(([name, { requests }]) => [name, requests])),
-    }
+    this.#apisBefore = { nowMs, rows: new Map(kept) }
   }
 
-  #showTables({ live, lists = {}, apis = {} }) {
-    const { endpoints, apis: apiTable, limits, pools, caches, faults } = this.#tables
-    endpoints.show(Object.entries(lists.endpoints ?? {}))
+  #showTables({ live, lists = {}, apis = {} }, before) {
+    const { endpoints, apis: apiTable, limits, pools, caches, threads, faults } = this.#tables
     const rates = this.#apiRates
-    apiTable.show(
+    endpoints.show(() => Object.entries(lists.endpoints ?? {}))
+    apiTable.show(() =>
       Object.entries(apis.apis ?? {}).map(([name, row]) => [name, { ...row, rates: rates.get(name) ?? {} }]),
     )
-    limits.show(Object.entries(lists.counters ?? {}))
+    limits.show(() => Object.entries(lists.counters ?? {}))
     const { live: used = 0, capacity = 0 } = lists.throttle ?? {}
     setText(
       byId('limits-summary'),
       `The counters that are nearest to their limits; ${count(used)} of ${count(capacity)} counters are in use.`,
     )
-    pools.show(poolRows(live))
-    caches.show(cacheRows(live.counts))
-    faults.show(Object.entries(live.faults ?? {}))
+    pools.show(() => poolRows(live))
+    caches.show(() => cacheRows(live.counts))
+    threads.show(() => threadRows(live.threads, before?.threads))
+    faults.show(() => Object.entries(live.faults ?? {}))
   }
+}
+
+/** Delays of the last round; `before`: undefined in the first one. */
+function threadRows(threads = {}, before = {}) {
+  return Object.entries(threads).map(([name, row]) => {
+    const { delayed = row.delayed, delaySeconds = row.delaySeconds } = before[name] ?? {}
+    const turns = row.delayed - delayed
+    return [name, { ...row, delayMs: turns > 0 ? ((row.delaySeconds - delaySeconds) / turns) * 1000 : null }]
+  })
 }
 
 function reactorsOf({ reactors = 0, level = '', silent = 0 }) {
