@@ -39,7 +39,7 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
       ...['socket', 'src/plan/ports.ts', 'src/primary/health-listener.ts', 'src/tls/tls-plan-context.ts'],
       ...['src/primary/control-socket.ts', 'src/cli/control-client.ts', 'src/primary/health-checks.ts'],
       ...['src/control/management-listener.ts', 'src/events/report-client.ts', 'src/events/report-server.ts'],
-      'src/observe/access-log-syslog.ts',
+      ...['src/observe/access-log-syslog.ts', 'tune'],
       ...['src/delivery/address-guard.ts', 'src/delivery/http-sender.ts', 'src/delivery/trust.ts'],
     ],
   ],
@@ -58,7 +58,7 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
   [
     /^node:(worker_threads|cluster|child_process)$/,
     [
-      ...[...OUTER_ROOMS, 'worker', 'src/auth/control-channel.ts', 'src/plan/plan-codec.ts'],
+      ...[...OUTER_ROOMS, 'tune', 'worker', 'src/auth/control-channel.ts', 'src/plan/plan-codec.ts'],
       'src/runtime/isolated-threads.ts',
       ...['src/runtime/heap-room.ts', 'src/runtime/process-name.ts', 'src/runtime/temporary-files.ts'],
     ],

@@ -41,6 +41,8 @@ export interface CommandOptions {
   readonly sunset: string
   /** Order of counters: rate or limit. */
   readonly by: string
+  /** Options of TUNE_OPTIONS that were given; flags are ''. */
+  readonly tuning: Readonly<Record<string, string | undefined>>
   /** Filters of failures. */
   readonly api: string
   readonly code: string
@@ -114,15 +116,28 @@ const MANAGEMENT_OPTIONS: Readonly<Record<string, readonly string[]>> = {
   invert: ['throttle'],
 }
 
+const TUNE_OPTIONS = {
+  clients: { type: 'string' },
+  seconds: { type: 'string' },
+  repeats: { type: 'string' },
+  p99: { type: 'string' },
+  seed: { type: 'string' },
+  delays: { type: 'string' },
+  only: { type: 'string' },
+  report: { type: 'string' },
+  apply: { type: 'boolean' },
+} as const
+
 /** Option -> the commands that have it. Every command has the other options. */
 const OWNERS: Readonly<Record<string, readonly string[]>> = {
   ...MANAGEMENT_OPTIONS,
+  ...Object.fromEntries(Object.keys(TUNE_OPTIONS).map(option => [option, ['tune']])),
   sample: ['start'],
   watch: ['start'],
   wait: ['start'],
-  method: ['walk'],
-  header: ['walk'],
-  body: ['walk'],
+  method: ['walk', 'tune'],
+  header: ['walk', 'tune'],
+  body: ['walk', 'tune'],
   state: ['connections'],
   side: ['connections', 'failures'],
   limit: ['connections', 'failures', 'throttle'],
@@ -174,6 +189,12 @@ export function parseArguments(argv: readonly string[]): CommandLine {
       burst: values.burst ?? '',
       sunset: values.sunset ?? '',
       by: values.by ?? '',
+      tuning: Object.fromEntries(
+        Object.keys(TUNE_OPTIONS).flatMap(option => {
+          const value = (values as Readonly<Record<string, unknown>>)[option]
+          return value === undefined ? [] : [[option, value === true ? '' : String(value)]]
+        }),
+      ),
       api: values.api ?? '',
       code: values.code ?? '',
       status: values.status ?? '',
@@ -202,7 +223,7 @@ function readWait(given: string): number {
 function parse(argv: readonly string[]) {
   const management = Object.keys(MANAGEMENT_OPTIONS).map(option => [option, { type: 'string' }] as const)
   try {
-    const options = { ...Object.fromEntries(management), ...OPTIONS }
+    const options = { ...Object.fromEntries(management), ...TUNE_OPTIONS, ...OPTIONS }
     return parseArgs({ args: [...argv], options, allowPositionals: true })
   } catch (error) {
     const isUsage = error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS')

@@ -30,6 +30,7 @@ const COMMANDS: Readonly<Record<string, string>> = {
   endpoints: 'endpoints [on|off N] list the endpoints of the running gateway and their states; switch one on or off',
   pools: 'pools                list the pools of worker threads: messages that run and wait, refusals, waits',
   advise: 'advise               which limits the running gateway has hit, which are never near, and what to set',
+  tune: 'tune [PATH]          measure which sizes of pools and limits serve an API best, and propose changes',
   api: 'api WORD...          the APIs of the running gateway: list, show NAME, lifecycle NAME ACTION',
   application:
     'application WORD...  applications of the running gateway: list, create, show, delete, approve, reject NAME',
@@ -106,6 +107,20 @@ running and waiting count the whole process, as core, max and queue do.
 ${RUNNING_GATEWAY}`,
   advise: `Makes no load: reads what the gateway has counted since its start. A proposal comes with its calculation.
 ${RUNNING_GATEWAY}`,
+  tune: `sluice tune /orders/1.0.0/list        against this API of the home, and its real backend
+sluice tune --delays FILE             against a synthetic backend with recorded delays
+Starts a gateway of its own, on free ports, with a copy of the home and a temporary data folder. FILE has milliseconds,
+or quantiles such as p50 12 p99 80. One size is varied at a time, in random order; what is not decided is not proposed.
+  --clients N              most clients at once that are expected (default: 64)
+  --seconds N              length of one measurement (default: 2)
+  --repeats N              measurements of each value (default: 5)
+  --p99 MS                 longest 99th percentile: find the highest rate that keeps it
+  --only LIST              reactors, workers, queue, connections, buffer (default: all of them)
+  --seed N                 repeat an earlier order
+  -X, -H, -d               method, header fields, body of the request
+  --report FILE            also write a report as one HTML page
+  --apply                  change deployment.toml, keep the old file beside it, and reload the running gateway
+`,
   api: `sluice api list                       all APIs and their lifecycle states
 sluice api show NAME                  one API: paths, state, endpoints, CORS, filter chain, resources
 sluice api lifecycle NAME ACTION      change the state, on every reactor; the data folder keeps the change

@@ -20,6 +20,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   failures: async (args, options) => (await import('./failures.ts')).failures(args, options),
   pools: async args => (await import('./pools.ts')).pools(args),
   advise: async args => (await import('./advise.ts')).advise(args),
+  tune: async (args, options) => (await import('./tune.ts')).tune(args, options),
   throttle: async (args, options) => (await import('./throttle.ts')).throttle(args, options),
   healthcare: async args => (await import('./healthcare.ts')).healthcare(args),
   help: async args => (await import('./help.ts')).help(args),

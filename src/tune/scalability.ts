@@ -1,6 +1,6 @@
 /**
- * The Universal Scalability Law (N. Gunther): X(n) = rate n / (1 + contention (n - 1) + crosstalk n (n - 1)). Contention
- * is the part that is done one after another, crosstalk what each client costs every other one.
+ * The Universal Scalability Law (N. Gunther): X(n) = rate n / (1 + contention (n - 1) + crosstalk n (n - 1)).
+ * Contention is the part that is done one after another, crosstalk what each client costs every other one.
  */
 import { type Interval, median, quantile, type SeededRandom } from './statistics.ts'
 

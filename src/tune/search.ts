@@ -71,7 +71,7 @@ export interface KnobResult {
   readonly verdict: 'change' | 'keep' | 'undecided'
 }
 
-export interface OpenPoint {
+interface OpenPoint {
   /** Of the peak. */
   readonly share: number
   readonly rate: number
@@ -244,7 +244,7 @@ function sizesOf({ key, others }: Knob, value: number): Sizes {
 }
 
 /** Values that miss the target for the 99th percentile count only where all do. */
-export function decide(
+function decide(
   { key, others, current }: Omit<KnobResult, 'points' | 'optimum' | 'gain' | 'verdict'>,
   points: readonly KnobPoint[],
   p99Ms: number,

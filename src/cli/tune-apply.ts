@@ -1,0 +1,38 @@
+/** `tune --apply`: keeps the old deployment.toml, writes the changes, and reloads the gateway that runs. */
+import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { formatDiagnostic } from '../config/diagnostics.ts'
+import { examine } from '../config/load.ts'
+import type { Proposal } from '../tune/proposals.ts'
+import { setInToml } from '../tune/toml-edit.ts'
+import { type CliArguments, EXIT_CONFIGURATION } from './arguments.ts'
+import { ControlError } from './control-client.ts'
+import { reload } from './reload.ts'
+import type { Terminal } from './terminal.ts'
+
+/** Returns the exit code. Where the changed file has errors, the old one stays. */
+export async function applyProposals(
+  args: CliArguments,
+  proposals: readonly Proposal[],
+  errorOutput: Terminal,
+): Promise<number> {
+  if (proposals.length === 0) return 0
+  const folders = [args.home, join(args.home, 'repository', 'conf')]
+  const file = folders.map(folder => join(folder, 'deployment.toml')).find(existsSync)!
+  const old = `${file}.${new Date().toISOString().replaceAll(/[:.]/g, '-')}`
+  copyFileSync(file, old)
+  writeFileSync(file, proposals.reduce(setInToml, readFileSync(file, 'utf8')))
+  const { errors } = examine(args.home, args.sets, args.dataDir)
+  if (errors.length > 0) {
+    copyFileSync(old, file)
+    for (const error of errors) errorOutput.write(`${formatDiagnostic(error)}\n`)
+    return EXIT_CONFIGURATION
+  }
+  errorOutput.write(`${file} is changed; the old one is ${old}\n`)
+  try {
+    return await reload({ ...args, rest: [], json: false }, errorOutput, errorOutput)
+  } catch (error) {
+    if (!(error instanceof ControlError)) throw error
+    return 0
+  }
+}

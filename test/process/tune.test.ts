@@ -1,0 +1,134 @@
+/**
+ * `tune` and `advise` of the real program. `--long` runs real load against three backends with a known optimum: it
+ * takes minutes, and a machine with nothing else to do.
+ */
+import assert from 'node:assert/strict'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { home, leave, sluice, start } from '../harness/operator.ts'
+import { ask } from '../harness/program.ts'
+import { IS_LONG } from '../harness/random.ts'
+import { put } from '../harness/reloading.ts'
+
+after(leave)
+
+test('advise names the limit that the running gateway has hit', async () => {
+  const gateway = await start(home(), ['transport.passthru_http.target.max_bytes=50'])
+  assert.match((await sluice(gateway.home, 'advise')).out, /^no limit was hit since the start\n/)
+  await ask(gateway.port, 'GET', `/t/${'x'.repeat(99)}`)
+  const { code, out } = await sluice(gateway.home, 'advise')
+  assert.equal(code, 0)
+  assert.match(
+    out,
+    /^1 limit hit\n\nhit {4}transport\.passthru_http\.target\.max_bytes = 50 -> 100\n {7}1 responses with 414\n/,
+  )
+  const { findings } = JSON.parse((await sluice(gateway.home, 'advise', '--json')).out)
+  assert.equal(findings[0].proposed, 100)
+  assert.equal((await sluice(gateway.home, 'advise', 'x')).code, 2)
+})
+
+/** Words after `tune`, and the reason. */
+const MISTAKES: readonly (readonly [readonly string[], RegExp])[] = [
+  [[], /give the path of a request, or --delays FILE/],
+  [['/t/', '--delays', 'x'], /give the path/],
+  [['t'], /begins with \//],
+  [['/t/', '--clients', '0'], /--clients is a whole number, 1 to 10000/],
+  [['/t/', '--only', 'memory'], /--only lists some of reactors, workers/],
+  [['--delays', '/nowhere'], /\/nowhere cannot be read \(ENOENT\)/],
+]
+for (const [words, reason] of MISTAKES) {
+  test(`tune ${words.join(' ')}: refused`, async () => {
+    const { code, err } = await sluice(home(), 'tune', ...words)
+    assert.notEqual(code, 0)
+    assert.match(err, reason)
+  })
+}
+
+interface Result {
+  readonly knobs: readonly {
+    readonly optimum: number
+    readonly verdict: string
+    readonly points: readonly { readonly value: number }[]
+  }[]
+  readonly proposals: readonly { readonly key: string; readonly value: number }[]
+  readonly generator: { readonly isBottleneck: boolean }
+}
+
+async function tuned(at: ReturnType<typeof home>, ...words: string[]): Promise<Result> {
+  const common = ['--clients', '32', '--seconds', '1', '--repeats', '3', '--seed', '1', '--json']
+  const { code, out, err } = await sluice(at, 'tune', '/t/', ...common, ...words)
+  assert.equal(code, 0, err)
+  return JSON.parse(out)
+}
+
+function assertNear({ knobs: [knob] }: Result, expected: number): void {
+  const grid = knob!.points.map(({ value }) => value)
+  const steps = Math.abs(grid.indexOf(knob!.optimum) - grid.indexOf(expected))
+  assert.ok(steps <= 1, `${knob!.optimum} is ${steps} steps from ${expected}`)
+}
+
+async function listening(server: Server): Promise<number> {
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return (server.address() as AddressInfo).port
+}
+
+const REAL = { skip: !IS_LONG }
+
+test('a backend with 8 slots that is slower beyond: connections to one backend', REAL, async t => {
+  let atOnce = 0
+  const backend = createServer((_, response) => {
+    atOnce++
+    // Beyond the slots each request costs as much again.
+    setTimeout(
+      () => {
+        atOnce--
+        response.end('ok')
+      },
+      20 * Math.max(1, atOnce / 8) ** 3,
+    )
+  })
+  t.after(() => backend.close().closeAllConnections())
+  const port = await listening(backend)
+  assertNear(await tuned(home(port), '--only', 'connections'), 8)
+})
+
+test('connections that are too few for a backend without limits: found, written and kept', REAL, async t => {
+  const backend = createServer((_, response) => setTimeout(() => response.end('ok'), 100))
+  t.after(() => backend.close().closeAllConnections())
+  const port = await listening(backend)
+  const at = home(port)
+  writeFileSync(
+    join(at.path, 'deployment.toml'),
+    '[transport.passthru_http]\n"http.max.connection.per.host.port" = 2\n',
+  )
+  const report = join(at.path, 'report.html')
+  const result = await tuned(at, '--only', 'connections', '--report', report, '--apply')
+  assertNear(result, 32)
+  assert.equal(result.proposals[0]?.key, 'http.max.connection.per.host.port')
+  const { value } = result.proposals[0]!
+  const files = readdirSync(at.path).filter(file => file.startsWith('deployment.toml.'))
+  assert.match(readFileSync(join(at.path, files[0]!), 'utf8'), /= 2\n/)
+  assert.match(readFileSync(join(at.path, 'deployment.toml'), 'utf8'), new RegExp(`port" = ${value}\n`))
+  assert.ok(existsSync(report))
+})
+
+const BUSY = `<sequence xmlns="http://ws.apache.org/ns/synapse" name="WSO2AM--Ext--In">
+  <payloadFactory media-type="json"><format>{"id": $1}</format><args><arg evaluator="json" expression="$.pet"/></args>
+  </payloadFactory>
+</sequence>`
+
+test('flows on workers: at most one step beyond the processors', REAL, async t => {
+  const backend = createServer((request, response) => request.resume().on('end', () => response.end('ok')))
+  backend
+  t.after(() => backend.close().closeAllConnections())
+  const port = await listening(backend)
+  const at = home(port)
+  put(at, 'synapse-configs/default/sequences/WSO2AM--Ext--In.xml', BUSY)
+  const body = JSON.stringify({ pet: 1, more: 'x'.repeat(50_000) })
+  const result = await tuned(at, '--only', 'workers', '-d', body, '-H', 'Content-Type: application/json')
+  assert.ok(result.knobs[0]!.optimum <= 8, String(result.knobs[0]!.optimum))
+})
