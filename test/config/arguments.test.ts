@@ -26,6 +26,7 @@ test('a command line with every option is parsed', () => {
       args: { home: '/h', dataDir: '/d', sets: ['a.b=1', 'c=d=e'], json: true, rest: ['key'] },
       options: {
         ...{ sample: true, method: '', headers: [], body: null, state: '', side: '', limit: '' },
+        ...{ api: '', code: '', status: '', since: '', follow: false, har: false },
         ...{ changed: false, burst: '', by: '', watch: false, waitS: 0, sunset: '', tuning: {}, management: {} },
       },
     },
