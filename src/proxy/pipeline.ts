@@ -84,7 +84,11 @@ function route(exchange: Exchange, router: Router): Outcome | undefined {
   // OPTIONS * asks about the gateway itself (RFC 9110 9.3.7).
   if (requestTarget === '*') return exchange.method === 'OPTIONS' ? GATEWAY_OPTIONS : ASTERISK_REFUSED
   const refused = router.route(exchange)
-  if (refused === undefined && tracer !== null) tracer.note(exchange, 'route', routeText(exchange))
+  if (tracer !== null) {
+    const { trace } = exchange
+    if (trace !== null) tracer.note(exchange, 'trace', `${trace.traceId}, ${trace.isSampled ? '' : 'not '}sampled`)
+    if (refused === undefined) tracer.note(exchange, 'route', routeText(exchange))
+  }
   return refused
 }
 

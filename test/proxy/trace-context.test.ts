@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { type ExchangeRecord, TraceRecords, type TraceSettings } from '../../src/observe/trace-records.ts'
 import { spansOf } from '../../src/observe/spans.ts'
+import { NOTHING_COLLECTED, setTracer } from '../../src/protocol/tracer.ts'
 import { DEFAULT_ENDPOINT_SETTINGS } from '../../src/apis/api-definition.ts'
 import { FIRST_ROUTE_SLOT } from '../../src/proxy/target/route.ts'
 import { flowsOf, set } from '../harness/flows.ts'
@@ -327,6 +328,18 @@ test('a request whose head is refused has a span where its trace is known, and c
   assert.match(client.take(), /^HTTP\/1.1 400/)
   await eventually('the record', () => all.records.length === 1)
   assert.deepEqual([all.records[0]!.traceId, all.records[0]!.status], [TRACE, 400])
+})
+
+test('a walk names the trace of its exchange', async () => {
+  const notes: string[] = []
+  const note = (_exchange: object, what: string, detail: string) => void notes.push(`${what}: ${detail}`)
+  setTracer({ collects: NOTHING_COLLECTED, note, transition: () => {}, assign: () => {} })
+  try {
+    await headOf(all, '/echo/x', `traceparent: 00-${TRACE}-${PARENT}-01`)
+  } finally {
+    setTracer(null)
+  }
+  assert.ok(notes.includes(`trace: ${TRACE}, sampled`), notes.join('\n'))
 })
 
 test('records that the control thread does not take are counted', async () => {
