@@ -58,7 +58,7 @@ export function runPipeline(exchange: Exchange, pipeline: Pipeline): Promise<() 
 function filter(exchange: Exchange, pipeline: Pipeline): FilterResult {
   const { trace } = exchange
   try {
-    if (trace !== null && trace.isSampled) return timedFilter(exchange, trace, pipeline)
+    if (trace?.isSampled) return timedFilter(exchange, trace, pipeline)
     return route(exchange, pipeline.router) ?? runFilters(exchange.api!.filters, exchange)
   } catch (error) {
     return failed(exchange, pipeline, error)
@@ -156,7 +156,7 @@ function sendToTarget(exchange: Exchange, pipeline: Pipeline): void {
   else if (exchange.upgrade !== '' && respondsLocally(exchange, pipeline)) return
   else if (mediation === null) target.send(exchange)
   else {
-    if (exchange.trace !== null && exchange.trace.isSampled) exchange.trace.begin('mediation')
+    if (exchange.trace?.isSampled) exchange.trace.begin('mediation')
     mediation.send(exchange, target)
   }
 }
