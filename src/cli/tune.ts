@@ -18,6 +18,7 @@ import { printResult } from './tune-output.ts'
 const HTTP = 'transport.passthru_http'
 const SYNTHETIC_CONTEXT = '/tune'
 const BODY_BYTES = 1024
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 const BUFFERS = [4096, 8192, 16_384, 32_768, 65_536]
 const QUEUES = [0, 16, 64, 256, 1024]
 
@@ -56,6 +57,12 @@ export async function tune(
   const folder = mkdtempSync(join(tmpdir(), 'sluice-tune-'))
   let backend: Worker | null = null
   let system: GatewaySystem | null = null
+  const interrupted = (): void => {
+    system?.abort()
+    rmSync(folder, { recursive: true, force: true })
+    process.exit(EXIT_FAILED)
+  }
+  for (const signal of SIGNALS) process.once(signal, interrupted)
   try {
     const home = join(folder, 'home')
     const dataDir = resolve(args.dataDir)
@@ -83,6 +90,7 @@ export async function tune(
     errorOutput.write(`${error.message}\n`)
     return EXIT_FAILED
   } finally {
+    for (const signal of SIGNALS) process.off(signal, interrupted)
     await system?.close()
     await backend?.terminate()
     rmSync(folder, { recursive: true, force: true })

@@ -100,6 +100,11 @@ export class GatewaySystem implements System {
     await this.#stop()
   }
 
+  /** Ends the gateway at once; its data folder is temporary. */
+  abort(): void {
+    this.#gateway?.kill('SIGKILL')
+  }
+
   async #stop(): Promise<void> {
     const child = this.#gateway
     this.#gateway = null
