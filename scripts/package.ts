@@ -5,17 +5,25 @@
  *     sluice.service       the unit for systemd
  *     container/           the build context of a container, on Linux
  *
- * The package has no native code: optional packages, as the one by which piscina sets priorities, are left out.
+ * The package has no native code: optional packages, as the one by which piscina sets priorities, are left out. Of the
+ * packages it has what a program loads: no types and no source maps, which are half of their files.
  * The container has the Node that runs this script, and the libraries that it loads on this machine.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
-import { chmodSync, copyFileSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, cpSync, existsSync, globSync, mkdirSync, mkdtempSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 
 const ROOT = resolve(import.meta.dirname, '..')
 const OUT = resolve(process.argv[2] ?? join(ROOT, 'dist'))
 /** Owner of the process in the container; the Containerfile has it too. */
 const USER = 65_532
+/** What npm packs without being told, as far as this project has it. */
+const ALWAYS_PACKED = ['package.json', 'README.md', 'LICENSE']
+/** The folder of the built program, among the files of the package. */
+const BUNDLED = 'lib/'
+/** Types and source maps: half of the files of all packages, which no program loads. */
+const NOT_LOADED = /\.(?:[cm]?ts|map)$/
 
 mkdirSync(OUT, { recursive: true })
 const tarball = pack()
@@ -23,27 +31,49 @@ const made = [tarball, unit()]
 if (process.platform === 'linux') made.push(container(tarball))
 for (const path of made) process.stdout.write(`${relative(process.cwd(), path) || '.'}\n`)
 
+/** Packs a copy of what the package has, because packages are changed there. */
 function pack(): string {
-  const words = ['pack', '--silent', '--pack-destination', OUT]
+  const staged = mkdtempSync(join(OUT, 'staged-'))
+  const { files } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+    readonly files: readonly string[]
+  }
+  for (const file of [...ALWAYS_PACKED, ...files]) {
+    if (file !== BUNDLED) cpSync(join(ROOT, file), join(staged, file), { recursive: true })
+  }
+  execFileSync(process.execPath, [join(ROOT, 'scripts', 'bundle.ts'), join(staged, BUNDLED)], { stdio: 'inherit' })
+  copyPackages(staged)
+  leaveOutOptional(join(staged, 'node_modules'))
+  // The scripts bundle sources, which the copy does not have.
+  const words = ['pack', '--silent', '--ignore-scripts', '--pack-destination', OUT]
   const { status, stdout } = spawnSync('npm', words, {
-    ...{ cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] },
+    ...{ cwd: staged, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] },
   })
+  rmSync(staged, { recursive: true })
   // npm has said why.
   if (status !== 0) process.exit(1)
-  const file = join(OUT, stdout.trim().split('\n').at(-1)!)
-  leaveOutOptional(file)
-  return file
+  return join(OUT, stdout.trim().split('\n').at(-1)!)
+}
+
+interface Lock {
+  readonly packages: Readonly<Record<string, { readonly dev?: boolean }>>
+}
+
+/** Copies the packages of production, of which npm packs those that the program needs. */
+function copyPackages(staged: string): void {
+  const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as Lock
+  for (const [path, { dev }] of Object.entries(packages)) {
+    // Optional ones for other platforms are not there.
+    if (path === '' || dev === true || !existsSync(join(ROOT, path))) continue
+    cpSync(join(ROOT, path), join(staged, path), { recursive: true, filter: file => !NOT_LOADED.test(file) })
+  }
 }
 
 interface Manifest {
   readonly optionalDependencies?: Readonly<Record<string, string>>
 }
 
-/** Packs again without optional packages, which npm bundles for the platform of this machine. */
-function leaveOutOptional(packed: string): void {
-  const unpacked = mkdtempSync(join(OUT, 'unpacked-'))
-  execFileSync('tar', ['-xzf', packed, '-C', unpacked])
-  const modules = join(unpacked, 'package', 'node_modules')
+/** Removes optional packages, which npm would bundle for the platform of this machine. */
+function leaveOutOptional(modules: string): void {
   const manifests = globSync('{*,@*/*}/package.json', { cwd: modules }).map(path => join(modules, path))
   const read = manifests.map(path => ({ path, manifest: JSON.parse(readFileSync(path, 'utf8')) as Manifest }))
   for (const { path, manifest } of read) {
@@ -54,8 +84,6 @@ function leaveOutOptional(packed: string): void {
   for (const name of read.flatMap(({ manifest }) => Object.keys(manifest.optionalDependencies ?? {}))) {
     rmSync(join(modules, name), { recursive: true, force: true })
   }
-  execFileSync('tar', ['-czf', packed, '-C', unpacked, 'package'])
-  rmSync(unpacked, { recursive: true })
 }
 
 function unit(): string {
