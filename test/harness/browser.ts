@@ -32,7 +32,7 @@ interface Message {
   readonly error?: { readonly message: string }
 }
 
-export interface Screen {
+interface Screen {
   readonly width: number
   readonly height: number
   readonly isDark?: boolean
