@@ -23,6 +23,7 @@ import {
   nearestTo,
   processesOf,
 } from '../test/harness/test-files.ts'
+import { makeKeptData } from '../test/harness/kept-data.ts'
 import { makeTemporaryFolder } from '../test/harness/temporary-folder.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
@@ -185,6 +186,18 @@ function launcher(): string {
   }
 }
 
+/** The data of a program that has started before; '' where it does not start, and tests make their own. */
+async function keptData(): Promise<string> {
+  try {
+    const { SLUICE_LAUNCHER, TMPDIR } = ENVIRONMENT
+    return await makeKeptData(resolve(ROOT, SLUICE_LAUNCHER!), TMPDIR!, ENVIRONMENT)
+  } catch (error) {
+    process.stderr.write(`the program does not start: ${(error as Error).message}\n`)
+    failures++
+    return ''
+  }
+}
+
 if (options.long) process.env.SLUICE_LONG = '1'
 const ENVIRONMENT: NodeJS.ProcessEnv = {
   ...{ NODE_COMPILE_CACHE: COMPILE_CACHE, TMPDIR: makeTemporaryFolder() },
@@ -198,7 +211,10 @@ for (const level of levels()) {
   const files = filesOf(level)
   if (files.length === 0) continue
   // For tests of rooms alone it would take longer than it saves.
-  if (files.some(file => file.startsWith('test/process/'))) ENVIRONMENT.SLUICE_LAUNCHER ??= launcher()
+  if (files.some(file => file.startsWith('test/process/'))) {
+    ENVIRONMENT.SLUICE_LAUNCHER ??= launcher()
+    ENVIRONMENT.SLUICE_KEPT_DATA ??= await keptData()
+  }
   const begunMs = performance.now()
   const summary = await runLevel(level, files)
   tell(summary, (performance.now() - begunMs) / 1000)

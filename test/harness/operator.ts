@@ -6,7 +6,16 @@ import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sendCommand } from '../../src/cli/control-client.ts'
 import { connectPeer, type Peer, ScriptedBackend } from './peers.ts'
-import { freePort, type Home, LAUNCHER, makeHome, Program, type RunningGateway, startProgram } from './program.ts'
+import {
+  type Data,
+  freePort,
+  type Home,
+  LAUNCHER,
+  makeHome,
+  Program,
+  type RunningGateway,
+  startProgram,
+} from './program.ts'
 
 /** The backend does not answer requests whose path contains this. */
 export const SILENT = '/silent'
@@ -34,8 +43,9 @@ export async function leave(): Promise<void> {
   backend.close()
 }
 
-export function home(port = backend.port): Home {
-  const made = makeHome(port)
+/** `data`: `kept` for tests of many starts that neither prove what a first start makes nor share a database. */
+export function home(port = backend.port, data: Data = 'new'): Home {
+  const made = makeHome(port, '', data)
   homes.push(made)
   return made
 }
@@ -57,7 +67,7 @@ export async function start(
 export async function startTwo(env: Environment = {}): Promise<RunningGateway> {
   const port = await freePort()
   const sets = ['transport.passthru_http.reactors=2', `transport.passthru_http.listener.parameters.port=${port}`]
-  return start(home(), sets, env)
+  return start(home(backend.port, 'kept'), sets, env)
 }
 
 /** Starts a command and does not wait for its end. */

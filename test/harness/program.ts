@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -115,9 +115,13 @@ export interface Home {
   remove(): void
 }
 
+/** `new`: the program makes its data when it starts. `kept`: data of a program that has started before. */
+export type Data = 'new' | 'kept'
+
 /** Makes a home with one API, `/t`, whose backend is a port of this machine. */
-export function makeHome(backendPort: number, deployment = ''): Home {
+export function makeHome(backendPort: number, deployment = '', data: Data = 'new'): Home {
   const path = mkdtempSync(join(tmpdir(), 'sluice-home-'))
+  if (data === 'kept') copyKeptData(join(path, 'data'))
   writeFileSync(join(path, 'deployment.toml'), deployment)
   const api = join(path, 'apis', 'Test')
   mkdirSync(api, { recursive: true })
@@ -125,6 +129,14 @@ export function makeHome(backendPort: number, deployment = ''): Home {
   const endpointConfig = { endpoint_type: 'http', production_endpoints }
   writeFileSync(join(api, 'api.yaml'), openProject({ name: 'Test', context: '/t', endpointConfig }))
   return { path, data: join(path, 'data'), remove: () => rmSync(path, { recursive: true, force: true }) }
+}
+
+/** Does nothing where `npm test` has made no such data (`kept-data.ts`). */
+export function copyKeptData(to: string): void {
+  const { SLUICE_KEPT_DATA: kept = '' } = process.env
+  if (kept === '') return
+  mkdirSync(to, { mode: 0o700 })
+  for (const file of readdirSync(kept)) copyFileSync(join(kept, file), join(to, file))
 }
 
 /** Ports below those that Linux gives to sockets by itself: nobody but another caller of `freePort` takes one. */
