@@ -6,7 +6,7 @@ import { examine } from '../config/load.ts'
 import type { Proposal } from '../tune/proposals.ts'
 import { setInToml } from '../tune/toml-edit.ts'
 import { type CliArguments, EXIT_CONFIGURATION } from './arguments.ts'
-import { ControlError } from './control-client.ts'
+import { ControlClient, ControlError } from './control-client.ts'
 import { reload } from './reload.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -30,9 +30,12 @@ export async function applyProposals(
   }
   errorOutput.write(`${file} is changed; the old one is ${old}\n`)
   try {
-    return await reload({ ...args, rest: [], json: false }, errorOutput, errorOutput)
+    const control = await ControlClient.connect(args.dataDir)
+    control.close()
   } catch (error) {
     if (!(error instanceof ControlError)) throw error
+    errorOutput.write(`${error.message}; the changes apply at the next start\n`)
     return 0
   }
+  return reload({ ...args, rest: [], json: false }, errorOutput, errorOutput)
 }
