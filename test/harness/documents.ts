@@ -9,7 +9,7 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, wr
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import { LAUNCHER, Program } from './program.ts'
+import { copyKeptData, LAUNCHER, Program } from './program.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 /** The ports that pages name. Each page runs with its own offset. */
@@ -22,6 +22,7 @@ const PORT_SPAN = Math.max(...PORTS) - Math.min(...PORTS)
 /** Long enough for a machine that does eight other things. */
 const GUARD_MS = 60_000
 const END = 'end-of-output'
+const FIRST_PAGE = 'README.md'
 
 interface Block {
   /** First word of the info string. */
@@ -71,6 +72,8 @@ export function patternOf(expected: readonly string[]): RegExp {
 export async function runPage(path: string): Promise<void> {
   const offset = await takeOffset()
   const reader = new Reader(offset)
+  // Readers of the guide have followed the README.
+  if (path !== FIRST_PAGE) reader.keepData()
   try {
     for (const block of blocksOf(readFileSync(join(ROOT, path), 'utf8'))) {
       if (block.file !== '') reader.write(block.file, block.text)
@@ -126,6 +129,11 @@ class Reader {
     const path = join(this.#folder, file)
     mkdirSync(dirname(path), { recursive: true })
     writeFileSync(path, this.#withOwnPorts(text))
+  }
+
+  /** The gateway has started before. */
+  keepData(): void {
+    copyKeptData(join(this.#folder, 'conf', 'data'))
   }
 
   #withOwnPorts(text: string): string {
