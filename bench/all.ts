@@ -1,6 +1,6 @@
 /**
- * `npm run bench:all`: runs every scenario of bench/README.md with its number of rounds, and publishes the results
- * there, with charts and history. It takes about five hours; `--quick` checks in half an hour that every scenario works, and
+ * `npm run bench:all`: runs every scenario of bench/README.md with its rounds, and publishes the results there, with
+ * charts and history. It takes about five hours; `--quick` checks in half an hour that every scenario works, and
  * publishes nothing.
  */
 import { spawnSync } from 'node:child_process'
