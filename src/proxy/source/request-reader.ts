@@ -285,8 +285,7 @@ export class RequestReader {
     if (last) {
       exchange.requestDoneMs = this.#context.now()
       this.#machine.advance(EVENT.REQUEST_END)
-    }
-    else recordBytes(exchange.timeline, false)
+    } else recordBytes(exchange.timeline, false)
     if (exchange.target !== null) this.#deliver(from, count, last)
     if (this.#machine.state === STATE.CLOSED) return false
     // A trailer section that came in pieces ends here; left in the buffer it would be the next request.
