@@ -98,6 +98,8 @@ const GATEWAY: readonly OwnKey[] = [
   ['management.enable', true, 'boolean'],
   ['management.port', 9443, 'port'],
   ['management.host_names', [], 'list'],
+  ['management.dashboard', true, 'boolean'],
+  ['management.dashboard_roles', ['admin'], 'list'],
   ['management.health_port', 9763, 'port'],
   ['management.bind_address', '127.0.0.1', 'host'],
   ['access_log.target', 'off', 'choice'],
