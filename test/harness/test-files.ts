@@ -10,7 +10,8 @@ export const ENTRY = fileURLToPath(new URL('./run-files.ts', import.meta.url))
 
 /** Folders whose files start gateways, threads or programs, with the number of files that one process runs in turn. */
 const FILES_PER_PROCESS: Readonly<Record<string, number>> = {
-  ...{ bench: 1, control: 8, events: 1, process: 1, proxy: 8, socket: 8, throttle: 1 },
+  ...{ bench: 1, control: 8, delivery: 3, events: 1, mounted: 8, process: 1, proxy: 8, socket: 8, throttle: 1 },
+  ...{ tune: 8, worker: 4 },
 }
 /** The same for the files of all other folders together. */
 const FILES_PER_SHARED_PROCESS = 50
@@ -20,7 +21,7 @@ const ALONE = [
   ...['proxy/reload-threads', 'proxy/secured-memory', 'socket/endings'],
 ].map(name => `test/${name}.test.ts`)
 /** The files that take longest begin first. */
-const LONGEST = ['package', 'documents'].map(name => `test/process/${name}.test.ts`)
+const LONGEST = ['package', 'notifications', 'documents', 'upgrade'].map(name => `test/process/${name}.test.ts`)
 /** Files that run on both socket levels, because their results depend on sockets. */
 const ON_BOTH_LEVELS = ['test/proxy/*.test.ts', 'test/socket/*.test.ts']
 /**
