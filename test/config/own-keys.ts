@@ -121,6 +121,8 @@ const GATEWAY: readonly OwnKey[] = [
   ['access_log.syslog.ca_file', '', 'string'],
   ['apim.analytics.client_address', 'network', 'choice'],
   ['apim.analytics.spool_max_bytes', 268_435_456, 'integer'],
+  ['recorder.size', 256, 'integer'],
+  ['recorder.slow_threshold', 0, 'duration'],
   ['logging.level', 'info', 'choice'],
   ['apim.lifecycle.sunset_after', 15_552_000, 'duration'],
   ['database.apim_db.name', 'apim_db', 'string'],

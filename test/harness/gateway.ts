@@ -238,6 +238,12 @@ export function planGateway(
   return { plan, slots }
 }
 
+function countedTargets({ gauge }: ReactorPlan): number {
+  const counts = new Int32Array(gauge)
+  // Behind the column of the only reactor are the highest sums.
+  return counts.subarray(FIRST_ROUTE_SLOT, counts.length / 2).reduce((sum, count) => sum + count, 0)
+}
+
 export async function startGateway(apis: readonly TestApi[], options: GatewayOptions = {}): Promise<TestGateway> {
   const { http = {}, https = {}, accessLog = null, filters = [], customValidator = null } = options
   const { plan, slots } = planGateway(apis, options)
@@ -285,11 +291,7 @@ export async function startGateway(apis: readonly TestApi[], options: GatewayOpt
     authState,
     plan,
     metrics: () => snapshotMetrics(plan.metrics),
-    countedTargets: () => {
-      const counts = new Int32Array(plan.gauge)
-      // Behind the column of the only reactor are the highest sums.
-      return counts.subarray(FIRST_ROUTE_SLOT, counts.length / 2).reduce((sum, count) => sum + count, 0)
-    },
+    countedTargets: () => countedTargets(plan),
     deploy: async ({ http: ofPlain, https: ofTls, apis = [], planned = [], removed = [], ...changes }) => {
       const nextKeys = { http: { ...keys.http, ...ofPlain }, https: { ...keys.https, ...ofTls } }
       const isSame = ofPlain === undefined && ofTls === undefined
