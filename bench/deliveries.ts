@@ -184,7 +184,7 @@ async function fill({ folder, backendPort }: DeliveriesRun, row: string, senders
     const { status, body } = await api.handle(post('/sms', sender))
     if (status !== 201) throw new Error(`the sender is refused: ${String(body)}`)
   }
-  const outbox = await Outbox.open(databases.of(API))
+  const outbox = await Outbox.open(databases.of(API), { cipher: databases.secrets() })
   const event = JSON.stringify({ recipient: '+15550100', text: 'x'.repeat(100), isTemplate: false, ...NO_MORE })
   for (let stored = 0; stored < events; stored += STORED_TOGETHER) {
     const name = names[(stored / STORED_TOGETHER) % senders]!
