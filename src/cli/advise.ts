@@ -1,5 +1,5 @@
 /** `advise`: which limits the running gateway has hit, which are never near, and what to set. */
-import type { UsageReport } from '../primary/usage-report.ts'
+import type { UsageReport } from '../plan/usage-report.ts'
 import { advise as findingsOf, type Finding } from '../tune/advice.ts'
 import { type CliArguments, EXIT_USAGE } from './arguments.ts'
 import { sendAndReport } from './control-client.ts'

@@ -6,7 +6,8 @@ import { heading, snapshotMetrics } from '../observe/metrics.ts'
 import type { ReactorPlan } from '../plan/reactor-plan.ts'
 import { PERMIT_ROWS, type PermitRow } from '../plan/worker-plan.ts'
 import { type PermitCounts, type PermitLimits, SharedPermits } from '../runtime/shared-permits.ts'
-import { type LiveSizes, type UsageReport, usageReport } from './usage-report.ts'
+import type { UsageReport } from '../plan/usage-report.ts'
+import { type LiveSizes, usageReport } from './usage-report.ts'
 
 /** Messages of clients of one transport, or those without a waiting client. */
 export interface ListedPool extends PermitCounts, PermitLimits {

@@ -2,27 +2,11 @@
 import { availableParallelism } from 'node:os'
 import { openFileLimit } from '../plan/descriptor-planning.ts'
 import type { LivePlan, ReactorPlan } from '../plan/reactor-plan.ts'
+import type { UsageReport } from '../plan/usage-report.ts'
 import { workerThreadCount } from '../plan/worker-plan.ts'
 
 /** Sizes that a reload may change. */
 export type LiveSizes = Pick<LivePlan, 'workers' | 'http' | 'https'>
-
-export interface UsageReport {
-  /** Text format of Prometheus. */
-  readonly metrics: string
-  /** Numbers in effect, by `section.key`. Secrets are no numbers. */
-  readonly values: Readonly<Record<string, number>>
-  readonly machine: {
-    readonly processors: number
-    readonly reactors: number
-    readonly workerThreads: number
-    /** `ulimit -n`; 0: unknown. */
-    readonly openFiles: number
-    /** Connections of all clients, and to all backends, that the open files allow; -1: unknown. */
-    readonly clients: number
-    readonly backends: number
-  }
-}
 
 export function usageReport(plan: ReactorPlan, live: LiveSizes, metrics: string): UsageReport {
   const { reactors, connectionLimits } = plan

@@ -3,24 +3,8 @@
  * proposed values, each with its calculation. No load is made. A count says that a limit was exceeded, and not by how
  * much, so a proposal is twice the limit, and the next advice tells whether that was enough.
  */
+import type { UsageReport } from '../plan/usage-report.ts'
 import { MetricsText } from './metrics-text.ts'
-
-interface Usage {
-  /** Text format of Prometheus. */
-  readonly metrics: string
-  /** By `section.key`. */
-  readonly values: Readonly<Record<string, number>>
-  readonly machine: {
-    readonly processors: number
-    readonly reactors: number
-    readonly workerThreads: number
-    /** 0: unknown. */
-    readonly openFiles: number
-    /** -1: unknown. */
-    readonly clients: number
-    readonly backends: number
-  }
-}
 
 export interface Finding {
   /** `ample`: less than a quarter was ever used. */
@@ -50,7 +34,7 @@ const AMPLE_SHARE = 0.25
 const LONG_WAIT_S = 0.1
 const AGAIN = 'counts do not say by how much it was exceeded: twice the limit, and then look again'
 
-export function advise(usage: Usage): readonly Finding[] {
+export function advise(usage: UsageReport): readonly Finding[] {
   const metrics = new MetricsText(usage.metrics)
   const findings = [
     ...clientConnections(usage, metrics),
@@ -69,7 +53,7 @@ function hit(key: string, current: number | null, proposed: number | null, seen:
   return { verdict: 'hit', key, current, proposed, seen, reason }
 }
 
-function clientConnections({ values, machine }: Usage, metrics: MetricsText): readonly Finding[] {
+function clientConnections({ values, machine }: UsageReport, metrics: MetricsText): readonly Finding[] {
   const refused = (limit: string): number => metrics.count('client_connections_refused_total', { limit })
   const accepted = metrics.count('client_connections_accepted_total')
   const limited = (count: number, key: string): readonly Finding[] => {
@@ -90,14 +74,18 @@ function clientConnections({ values, machine }: Usage, metrics: MetricsText): re
   ]
 }
 
-function ampleClients(values: Usage['values'], metrics: MetricsText): readonly Finding[] {
+function ampleClients(values: UsageReport['values'], metrics: MetricsText): readonly Finding[] {
   return (['http', 'https'] as const).flatMap(transport => {
     const key = `transport.passthru_${transport}.max_open_connections`
     return ample(key, values[key], metrics.count('client_pool_connections_highest', { transport }), CONNECTIONS)
   })
 }
 
-function openFiles(count: number, what: string, { openFiles: limit, clients }: Usage['machine']): readonly Finding[] {
+function openFiles(
+  count: number,
+  what: string,
+  { openFiles: limit, clients }: UsageReport['machine'],
+): readonly Finding[] {
   if (count === 0) return []
   const seen = `${count} ${what} refused for lack of descriptors`
   const allowed = `ulimit -n ${limit} allows ${clients} clients and as many backend connections`
@@ -106,7 +94,10 @@ function openFiles(count: number, what: string, { openFiles: limit, clients }: U
 }
 
 /** A transport without a limit of its own for this key cannot have refused. */
-function limitedTransports(values: Usage['values'], key: string): readonly (readonly [path: string, limit: number])[] {
+function limitedTransports(
+  values: UsageReport['values'],
+  key: string,
+): readonly (readonly [path: string, limit: number])[] {
   return TRANSPORTS.flatMap(section => {
     const limit = values[`${section}.${key}`]
     return limit === undefined || limit < 0 ? [] : [[`${section}.${key}`, limit] as const]
@@ -114,11 +105,11 @@ function limitedTransports(values: Usage['values'], key: string): readonly (read
 }
 
 /** `[transport.passthru_https]` has the values of `[transport.passthru_http]` where it sets none. */
-function isInherited(path: string, limit: number, values: Usage['values']): boolean {
+function isInherited(path: string, limit: number, values: UsageReport['values']): boolean {
   return values[path.replace(HTTPS, HTTP)] === limit
 }
 
-function backendConnections({ values, machine }: Usage, metrics: MetricsText): readonly Finding[] {
+function backendConnections({ values, machine }: UsageReport, metrics: MetricsText): readonly Finding[] {
   const refused = metrics.count('faults_total', { side: 'target', base: '101600' })
   const opened = metrics.count('backend_connections_opened_total')
   const highest = metrics.largest('backend_pool_connections_highest', 'backend', 'all')
@@ -174,7 +165,7 @@ function transportPool(row: 'http' | 'https', section: string): Pool {
   }
 }
 
-function poolFindings(pool: Pool, { values, machine }: Usage, metrics: MetricsText): readonly Finding[] {
+function poolFindings(pool: Pool, { values, machine }: UsageReport, metrics: MetricsText): readonly Finding[] {
   const [core, max, queue] = [values[pool.core] ?? 0, values[pool.max] ?? 0, values[pool.queue] ?? -1]
   const atOnce = queue < 0 ? core : Math.max(core, max)
   const labels = { pool: pool.counts }
@@ -211,7 +202,7 @@ function milliseconds(seconds: number): string {
   return `${Number((seconds * 1000).toPrecision(3))} ms`
 }
 
-function queueBytes({ values }: Usage, metrics: MetricsText): readonly Finding[] {
+function queueBytes({ values }: UsageReport, metrics: MetricsText): readonly Finding[] {
   const refused = metrics.count('worker_failures_total', { reason: 'memory' })
   if (refused === 0) return []
   const key = `${HTTP}.worker_pool_queue_bytes`
@@ -222,7 +213,7 @@ function queueBytes({ values }: Usage, metrics: MetricsText): readonly Finding[]
 
 // ---- sizes, counters, times -----------------------------------------------------------------------------------------
 
-function sizes({ values }: Usage, metrics: MetricsText): readonly Finding[] {
+function sizes({ values }: UsageReport, metrics: MetricsText): readonly Finding[] {
   // A backend may send these statuses too; requests that the gateway refuses are faults of their clients.
   const isOwn = metrics.count('faults_total', { side: 'source', base: '101001' }) > 0
   const ofHeads: readonly (readonly [status: string, key: string])[] = [
@@ -239,7 +230,7 @@ function sizes({ values }: Usage, metrics: MetricsText): readonly Finding[] {
   return [...heads, size(values, 'body.max_bytes', `${bodies} requests refused or cut short with 102511`)]
 }
 
-function size(values: Usage['values'], key: string, seen: string): Finding {
+function size(values: UsageReport['values'], key: string, seen: string): Finding {
   const path = `${HTTP}.${key}`
   const limit = values[path] ?? 0
   const most = key === 'body.max_bytes' ? Number.POSITIVE_INFINITY : (values[`${HTTP}.io_buffer_size`] ?? 0)
@@ -268,7 +259,7 @@ const TIMEOUTS: readonly (readonly [kind: string, key: string])[] = [
 ]
 
 /** Expired time limits. A longer one would hold connections longer, and seldom helps: none is proposed. */
-function timeouts({ values }: Usage, metrics: MetricsText): readonly Finding[] {
+function timeouts({ values }: UsageReport, metrics: MetricsText): readonly Finding[] {
   return TIMEOUTS.flatMap(([kind, key]) => {
     const count = metrics.count('timeouts_total', { kind })
     if (count === 0) return []
