@@ -28,7 +28,7 @@ const FRESH_SEED = 7
 const NGINX = 'nginx'
 const BASE = '/healthcare'
 const TYPE = `${BASE}/HealthcareService`
-/** What bare nginx passes on one core of the machine that the targets are for. */
+/** Requests per second of bare nginx on one core of the machine that the targets are for. */
 const NGINX_PER_CORE = 40_000
 
 type Service = ReturnType<typeof sampleServices> extends Iterable<infer Item> ? Item : never

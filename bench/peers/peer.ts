@@ -38,7 +38,7 @@ export interface Peer {
   start(options: PeerOptions): Promise<Program>
 }
 
-/** Whether a scenario transforms bodies: its proxies need njs or Lua. */
+/** Returns whether a scenario transforms bodies, for which nginx needs njs and HAProxy needs Lua. */
 export function isMediating(capability: Capability): boolean {
   return capability === 'mediation' || capability === 'mediation-delay'
 }

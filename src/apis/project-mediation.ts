@@ -1,6 +1,6 @@
 /**
- * The sequences and policies of a project. They are read as text with the other files of the project. `parseMediation`
- * parses them later, and loads the parsers of the language only for a project that has any.
+ * The sequences and policies of a project. The project reader reads them as text. `parseMediation` parses the text
+ * later, and loads the parsers of the language only for a project that has any.
  */
 import { abbreviatedList, type Diagnostic, Diagnostics } from '../config/diagnostics.ts'
 import type { AdmissionPlan } from '../mediation/flow-plan.ts'
@@ -74,7 +74,7 @@ export function readMediation(
 /** APIs that the summary names; it counts the further ones. */
 const SUMMARIES_MAX = 20
 
-/** One diagnostic per API with sequences or policies in its project, which names those that run. */
+/** Returns a diagnostic for each API with sequences or policies in its project; it names those that run. */
 export function mediationSummaries(apis: readonly ApiDefinition[]): readonly Diagnostic[] {
   const mediated = apis.flatMap(({ name, version, mediation }) =>
     mediation === null ? [] : { name, version, mediation },

@@ -10,7 +10,7 @@ import type { TokenEntry } from './token-table.ts'
 
 /** Further conditions of one scheme on a valid token, checked with every request. */
 interface TokenConstraint {
-  /** Whether every bearer token meets the condition: an accepted access token that needs no certificate. */
+  /** True where the condition admits every bearer token: an accepted access token that needs no certificate. */
   readonly admitsBearers: boolean
   denialOf(exchange: Exchange, token: AcceptedToken): Denial | undefined
 }
@@ -89,7 +89,7 @@ export class TokenGrants {
   }
 }
 
-/** What a request reads comes first, so that it is in one cache line. */
+/** Grant of one API for one token. Fields that each request reads come first, so that they share a cache line. */
 class GrantedToken implements TokenGrant {
   readonly kind = 'grant'
   readonly api: object

@@ -101,7 +101,7 @@ const CACHED_UNTIL = 0
 /** Milliseconds since 1970, with the clock skew: the time in which the token is valid, judged at each hit. */
 const VALID_FROM = 1
 const VALID_UNTIL = 2
-/** Of 32 bits, behind the three: */
+/** Numbers of 32 bits stand behind those three. */
 const HASH = 6
 const LENGTH = 7
 /** Where the bytes of the token are in the arena. */
@@ -182,12 +182,12 @@ export class TokenTable {
     return this.#ints[(row << INTS_SHIFT) + VERSION]!
   }
 
-  /** Whether the result may be used, by the cache's own lifetime. */
+  /** Returns whether the lifetime of the cache still allows the result. */
   isKept(row: number, tickMs: number): boolean {
     return tickMs < this.#longs[(row << LONGS_SHIFT) + CACHED_UNTIL]!
   }
 
-  /** Whether the token has begun, and not ended, at a time in milliseconds since 1970. */
+  /** Returns whether the token is valid at a time in milliseconds since 1970. */
   hasBegun(row: number, nowMs: number): boolean {
     return nowMs >= this.#longs[(row << LONGS_SHIFT) + VALID_FROM]!
   }

@@ -150,7 +150,7 @@ export class TokenValidator {
     return this.#validateNew(arena.bytes.latin1Slice(at, at + length))
   }
 
-  /** Whether the result of a row may be used now; else the row is removed. */
+  /** Returns whether the result of a row may be used now, and removes the row otherwise. */
   #holds(table: TokenTable, row: number): boolean {
     table.use(row)
     if (table.isKept(row, this.#context.tickMs()) && this.#isInTime(table, row)) {

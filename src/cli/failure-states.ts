@@ -44,7 +44,7 @@ export function sideName(side: RecordedFailure['side']): string {
   return SIDES[side]
 }
 
-/** One sentence. */
+/** Words the cause of a failure in one sentence. */
 export function causeOf(failure: RecordedFailure): string {
   const { errorBase, errorState, side, cause, kind, status } = failure
   const detail = cause === '' ? '' : `: ${cause}`

@@ -1,4 +1,4 @@
-/** What `tune` prints for people: the curve over the clients, the sizes, the latencies, the proposed changes. */
+/** The output of `sluice tune` for people: curve over the clients, sizes, latencies, proposed changes. */
 import { throughputAt } from '../tune/scalability.ts'
 import { diffText, type Proposal, verdictText } from '../tune/proposals.ts'
 import type { TuneResult } from '../tune/search.ts'

@@ -43,7 +43,7 @@ function orTrue(wrapped: Key<'chunked' | 'true'>): typeof wrapped {
   }
 }
 
-/** What acts on `<call blocking="true">` and `<callout>`. */
+/** Keys of the blocking sender, which serves `<call blocking="true">` and `<callout>`. */
 const senderKeys = {
   'sender.enable': inert(flag(true, 'Enable the sender.'), OF_ENDPOINTS),
   'sender.parameters.cacheHttpClient': inert(flag(false, 'Keep the HTTP client between requests.'), OF_ENDPOINTS),
