@@ -32,7 +32,13 @@ function entries(): readonly string[] {
   const found = new Set(['cli/run.ts'])
   for (const file of FILES) {
     const text = readFileSync(join(SOURCE, file), 'utf8')
-    for (const [, path, extension] of text.matchAll(RUN_BY_PATH)) found.add(join(dirname(file), `${path}.${extension}`))
+    for (const [, path = '', extension] of text.matchAll(RUN_BY_PATH)) {
+      // From `lib/chunks` a path without its room would lead to `lib/chunks`.
+      if (!path.startsWith('../') && file !== 'launch.js') {
+        throw new Error(`src/${file}: ${path} must name its room (../ROOM/NAME): see scripts/bundle.ts`)
+      }
+      found.add(join(dirname(file), `${path}.${extension}`))
+    }
     if (text.includes(RUNS_ITSELF)) found.add(file)
     const usesOwnPlace = text.replaceAll('createRequire(import.meta.url)', '').includes('import.meta.')
     if (usesOwnPlace && file.split('/').length !== 2 && file !== 'launch.js') {

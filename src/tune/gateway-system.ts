@@ -119,7 +119,7 @@ export class GatewaySystem implements System {
   async #measure(port: number, clients: number, ratePerSecond: number): Promise<Measured> {
     const { request, seconds, warmUpSeconds } = this.#options
     const plan: LoadPlan = { port, request, clients, seconds, warmUpSeconds, ratePerSecond }
-    const worker = new Worker(new URL('./load-thread.ts', import.meta.url), { workerData: plan })
+    const worker = new Worker(new URL('../tune/load-thread.ts', import.meta.url), { workerData: plan })
     this.#load = worker
     const guardMs = (seconds + warmUpSeconds) * 1000 + LOAD_GUARD_MS
     try {
@@ -175,7 +175,7 @@ function lastLines(text: string): string {
 
 /** The caller ends the thread. */
 export async function startSynthetic(plan: SyntheticPlan): Promise<{ readonly port: number; readonly worker: Worker }> {
-  const worker = new Worker(new URL('./synthetic-backend.ts', import.meta.url), { workerData: plan })
+  const worker = new Worker(new URL('../tune/synthetic-backend.ts', import.meta.url), { workerData: plan })
   const [port] = (await once(worker, 'message')) as [number]
   return { port, worker }
 }
