@@ -7,7 +7,7 @@ import type { Acceptance, AcceptOrder, AcceptRefusal, SenderId } from './deliver
 import type { OutboxClock } from './database-clock.ts'
 import { eventDigest, sealedEvent } from './event-cipher.ts'
 import type { OutboxConnection, OutboxTables } from './outbox-schema.ts'
-import { type LockedSender, lockSenders, senderKey, waitingInAll } from './sender-rows.ts'
+import { type LockedSender, lockSenders, senderKey, waitingByTenant, waitingInAll } from './sender-rows.ts'
 
 export interface AcceptLimits {
   /** Bytes of the JSON text of one event. */
@@ -16,7 +16,11 @@ export interface AcceptLimits {
   readonly orderDeliveriesMax: number
   /** Events of one sender that wait. */
   readonly senderWaitingMax: number
-  /** Events that wait in all; nodes that accept at the same moment may exceed it by what they are storing. */
+  /**
+   * Events of one tenant that wait, and of all tenants; nodes that accept at the same moment may exceed them by what
+   * they are storing.
+   */
+  readonly tenantWaitingMax: number
   readonly allWaitingMax: number
 }
 
@@ -147,6 +151,8 @@ class AcceptTransaction {
   readonly #known = new Map<string, KnownOrder>()
   readonly #accepted = new Map<LockedSender, number>()
   readonly #refused = new Map<LockedSender, number>()
+  /** Of the tenants of the batch. */
+  #tenantWaiting: Map<string, number> = new Map()
   #allWaiting = 0
 
   constructor(connection: OutboxConnection, limits: AcceptLimits, nowMs: number) {
@@ -162,6 +168,7 @@ class AcceptTransaction {
     const locked = await lockSenders(this.#connection, [...senders.values()], this.#nowMs)
     for (const [key, count] of busy) this.#refused.set(locked.get(key)!, count)
     await this.#findKeys(batch)
+    this.#tenantWaiting = await waitingByTenant(this.#connection, [...new Set(batch.map(({ order }) => order.tenant))])
     this.#allWaiting = await waitingInAll(this.#connection)
     const acceptances = batch.map(each => this.#decide(each, locked))
     await this.#write()
@@ -213,6 +220,7 @@ class AcceptTransaction {
       return { id, sender: { tenant, channel, name } }
     })
     this.#allWaiting += stored.length
+    this.#tenantWaiting.set(tenant, this.#waitingOf(tenant) + stored.length)
     if (key !== null) {
       this.#known.set(knownKey(tenant, key), { digest, stored })
       const { area } = this.#connection
@@ -222,13 +230,20 @@ class AcceptTransaction {
     return accepted(stored, false)
   }
 
-  #refusal({ deliveries }: AcceptOrder, senders: readonly LockedSender[]): Acceptance | null {
-    const { eventBytesMax, orderDeliveriesMax, senderWaitingMax, allWaitingMax } = this.#limits
+  #waitingOf(tenant: string): number {
+    return this.#tenantWaiting.get(tenant) ?? 0
+  }
+
+  #refusal({ tenant, deliveries }: AcceptOrder, senders: readonly LockedSender[]): Acceptance | null {
+    const { eventBytesMax, orderDeliveriesMax, senderWaitingMax, tenantWaitingMax, allWaitingMax } = this.#limits
     if (deliveries.length > orderDeliveriesMax) return refused('order-deliveries', orderDeliveriesMax)
     if (deliveries.some(({ event }) => Buffer.byteLength(event) > eventBytesMax)) {
       return refused('event-bytes', eventBytesMax)
     }
     if (this.#allWaiting + deliveries.length > allWaitingMax) return refused('all-waiting', allWaitingMax)
+    if (this.#waitingOf(tenant) + deliveries.length > tenantWaitingMax) {
+      return refused('tenant-waiting', tenantWaitingMax)
+    }
     const wanted = Map.groupBy(senders, sender => sender)
     const isFull = [...wanted].some(
       ([sender, some]) => sender.waiting + (this.#accepted.get(sender) ?? 0) + some.length > senderWaitingMax,

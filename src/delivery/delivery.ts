@@ -36,6 +36,8 @@ export type AcceptRefusal =
   | 'order-deliveries'
   /** Already `limit` events of the sender wait. */
   | 'sender-waiting'
+  /** Already `limit` events of the tenant wait. */
+  | 'tenant-waiting'
   /** Already `limit` events wait in all. */
   | 'all-waiting'
   /** The key belongs to another event. */

@@ -43,6 +43,7 @@ const DEFAULT_LIMITS: AcceptLimits = {
   eventBytesMax: 65_536,
   orderDeliveriesMax: 100,
   senderWaitingMax: 100_000,
+  tenantWaitingMax: 250_000,
   allWaitingMax: 1_000_000,
 }
 

@@ -73,6 +73,21 @@ export async function waitingInAll({ db, area }: OutboxConnection): Promise<numb
   return Number(waiting)
 }
 
+/** Of the connection's area; tenants for which nothing waits are left out. */
+export async function waitingByTenant(
+  { db, area }: OutboxConnection,
+  tenants: readonly string[],
+): Promise<Map<string, number>> {
+  const rows = await db
+    .selectFrom('delivery_senders')
+    .select(['tenant', ({ fn }) => fn.sum<number | string>('waiting').as('waiting')])
+    .where('tenant', 'in', tenants)
+    .where('channel', ...channelsOf(area))
+    .groupBy('tenant')
+    .execute()
+  return new Map(rows.map(({ tenant, waiting }) => [tenant, Number(waiting)]))
+}
+
 /** Deliveries to which an event has happened, by the state that they were in. */
 export interface CountedMove {
   readonly from: DeliveryState

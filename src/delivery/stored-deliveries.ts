@@ -1,11 +1,12 @@
 /** What callers read and change of stored deliveries: pages, dead letters that are replayed or dropped, retention. */
 import { type RawBuilder, sql } from 'kysely'
 import { runTransaction } from '../database/transaction.ts'
+import type { AcceptLimits } from './acceptance.ts'
 import type { DeadLetters, Delivery, DeliveryFilter, DeliveryPage, DeliveryState } from './delivery.ts'
 import { stateAfter } from './delivery-states.ts'
 import { openedEvent } from './event-cipher.ts'
 import { channelsOf, type MessageRow, type OutboxConnection } from './outbox-schema.ts'
-import { countMoves, waitingInAll } from './sender-rows.ts'
+import { countMoves, waitingByTenant, waitingInAll } from './sender-rows.ts'
 
 /** Dead letters of one call. */
 const DEAD_LETTERS_MAX = 1000
@@ -102,20 +103,20 @@ function deliveryOf(connection: OutboxConnection, row: ListedRow): Delivery {
   }
 }
 
-interface WaitingLimits {
-  readonly senderWaitingMax: number
-  readonly allWaitingMax: number
-}
+type WaitingLimits = Pick<AcceptLimits, 'senderWaitingMax' | 'tenantWaitingMax' | 'allWaitingMax'>
 
 /** Dead letters wait again without attempts, as many as the limits of waiting events allow. Their number. */
 export async function replayDeadLetters(
   connection: OutboxConnection,
   letters: DeadLetters,
   nowMs: number,
-  { senderWaitingMax, allWaitingMax }: WaitingLimits,
+  { senderWaitingMax, tenantWaitingMax, allWaitingMax }: WaitingLimits,
 ): Promise<number> {
+  const { tenant } = letters
   return changeDeadLetters(connection, letters, async (inTransaction, pk, ids, waiting) => {
-    const room = Math.min(senderWaitingMax - waiting, allWaitingMax - (await waitingInAll(inTransaction)))
+    const ofTenant = (await waitingByTenant(inTransaction, [tenant])).get(tenant) ?? 0
+    const ofAll = await waitingInAll(inTransaction)
+    const room = Math.min(senderWaitingMax - waiting, tenantWaitingMax - ofTenant, allWaitingMax - ofAll)
     const some = ids.slice(0, Math.max(0, room))
     if (some.length === 0) return 0
     const state = stateAfter('dead', 'replay')

@@ -32,6 +32,7 @@ const CLAUSES: readonly (readonly [string, Clause])[] = [
   ['orders that find too many waiting for the database are refused, and counted later', countsBusy],
   ['twenty orders with one key from two nodes at a time store one event', storesOnce],
   ['an order beyond a limit is refused as a whole, and counted', refusesBeyondLimits],
+  ['events of one tenant beyond its limit are refused and counted, those of another one are not', keepsTenantsApart],
   ['a delivery of another tenant than its order is a bug', refusesOtherTenants],
   ['pages show the deliveries of one tenant by sender and state, newest first, each once', listsPages],
   ['dead letters are replayed without attempts, as many as the limit of waiting events allows', replays],
@@ -210,6 +211,30 @@ async function refusesBeyondLimits({ open }: OutboxFixture): Promise<void> {
   }
   assert.deepEqual(await readCountsOf(outbox), { waiting: 4, acceptedTotal: 4, refusedTotal: 5 })
   assert.deepEqual(await readCountsOf(outbox, MAIL), { waiting: 2, acceptedTotal: 2, refusedTotal: 3 })
+}
+
+async function keepsTenantsApart({ open }: OutboxFixture): Promise<void> {
+  const limits = { senderWaitingMax: 4, tenantWaitingMax: 5, allWaitingMax: 100 }
+  const outbox = await open({ limits })
+  const other = { ...SMS, tenant: 'other.com' }
+  await acceptAll(outbox, numbered(3))
+  await acceptAll(outbox, numbered(2), MAIL)
+  // Three orders of one transaction, of which the limit stops the second one.
+  const answers = await Promise.all(
+    [order('a', null, other.tenant), order('b'), order('c', null, other.tenant)].map(each => outbox.accept(each)),
+  )
+  assert.deepEqual(
+    answers.map(answer => (answer.kind === 'refused' ? `${answer.reason} ${answer.limit}` : answer.kind)),
+    ['accepted', 'tenant-waiting 5', 'accepted'],
+  )
+  assert.deepEqual(await readCountsOf(outbox), { waiting: 3, acceptedTotal: 3, refusedTotal: 1 })
+  await acceptAll(outbox, numbered(2), other)
+  // Replays keep the limit, too.
+  await runDue(runOf(outbox, async () => ({ kind: 'failed', cause: 'HTTP 400' })))
+  await acceptAll(outbox, numbered(3))
+  assert.equal(await outbox.replay({ tenant: TENANT, channel: 'email' }), 2)
+  assert.equal(await outbox.replay({ tenant: TENANT, channel: 'sms' }), 0)
+  assert.equal(await outbox.replay({ tenant: other.tenant }), 4)
 }
 
 async function refusesOtherTenants({ open }: OutboxFixture): Promise<void> {

@@ -24,10 +24,14 @@ const REFUSALS: Readonly<
   'event-bytes': ['too-long', limit => `an event has at most ${limit} bytes`],
   'order-deliveries': ['invalid', limit => `more than ${limit} senders pick events from the stream: name one`],
   'sender-waiting': ['sender-waiting', limit => `already ${limit} events of the sender wait for their delivery`],
+  'tenant-waiting': ['tenant-waiting', limit => `already ${limit} events of the tenant wait for their delivery`],
   'all-waiting': ['all-waiting', limit => `already ${limit} events wait for their delivery`],
   'key-reused': ['key-reused', () => 'the event of the first request with this idempotency key is another one'],
   busy: ['all-waiting', limit => `already ${limit} events wait to be stored`],
 }
+
+/** What waits now may be gone soon. */
+const FULL: ReadonlySet<Situation> = new Set<Situation>(['sender-waiting', 'tenant-waiting', 'all-waiting'])
 
 export class EventRequests {
   readonly #senders: SenderStore
@@ -159,7 +163,7 @@ export class EventRequests {
 function acceptedOf(acceptance: Acceptance): Acceptance & { readonly kind: 'accepted' } {
   if (acceptance.kind === 'accepted') return acceptance
   const [situation, description] = REFUSALS[acceptance.reason]
-  const isFull = situation === 'sender-waiting' || situation === 'all-waiting'
+  const isFull = FULL.has(situation)
   throw new Refused(situation, description(acceptance.limit), isFull ? [['Retry-After', AGAIN_S]] : [])
 }
 

@@ -52,13 +52,14 @@ export const open: OpenMountedApi = async context => {
 }
 
 function outboxOptions(settings: NotificationSettings): OutboxOptions {
-  const { eventBytesMax, sendersMax, waitingPerSenderMax, waitingMax } = settings
+  const { eventBytesMax, sendersMax, waitingPerSenderMax, waitingPerTenantMax, waitingMax } = settings
   const { deliveredDays, deliveredMax, deadDays, deadMax } = settings
   return {
     limits: {
       eventBytesMax,
       orderDeliveriesMax: sendersMax,
       senderWaitingMax: waitingPerSenderMax,
+      tenantWaitingMax: waitingPerTenantMax,
       allWaitingMax: waitingMax,
     },
     retention: { deliveredMs: deliveredDays * DAY_MS, deliveredMax, deadMs: deadDays * DAY_MS, deadMax },

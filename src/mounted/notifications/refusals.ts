@@ -20,6 +20,7 @@ const SITUATIONS = {
   'no-delivery': ['NSM-61013', 404, 'There is no such delivery'],
   'not-dead': ['NSM-61014', 409, 'The delivery is no dead letter'],
   'too-many-tests': ['NSM-61015', 429, 'Too many test messages of the tenant are on the way'],
+  'tenant-waiting': ['NSM-61016', 429, 'Too many events of the tenant wait'],
   failed: ['NSM-65001', 500, 'The server has failed'],
   unavailable: ['NSM-65002', 503, 'The database is unavailable'],
   'template-file': ['NSM-65003', 500, 'The template file of the SMS providers is unusable'],

@@ -11,6 +11,7 @@ export interface NotificationSettings {
   readonly sendersMax: number
   readonly eventBytesMax: number
   readonly waitingPerSenderMax: number
+  readonly waitingPerTenantMax: number
   readonly waitingMax: number
   readonly deliveredDays: number
   readonly deliveredMax: number
@@ -29,7 +30,16 @@ export interface NotificationSettings {
 
 const NAMES = [
   ...['sms_providers', 'sms_stream', 'email_stream', 'senders_max', 'event_bytes_max', 'waiting_per_sender_max'],
-  ...['waiting_max', 'delivered_days', 'delivered_max', 'dead_days', 'dead_max', 'attempts_max', 'give_up_hours'],
+  ...[
+    'waiting_per_tenant_max',
+    'waiting_max',
+    'delivered_days',
+    'delivered_max',
+    'dead_days',
+    'dead_max',
+    'attempts_max',
+    'give_up_hours',
+  ],
   ...['concurrency', 'rate', 'allowed_addresses'],
 ]
 
@@ -63,6 +73,7 @@ export function readSettings(given: Readonly<Record<string, unknown>>): Notifica
     sendersMax: number('senders_max', 50, 1, 1000),
     eventBytesMax: number('event_bytes_max', 65_536, 256, 1_048_576),
     waitingPerSenderMax: number('waiting_per_sender_max', 100_000, 1, 10_000_000),
+    waitingPerTenantMax: number('waiting_per_tenant_max', 250_000, 1, 10_000_000),
     waitingMax: number('waiting_max', 1_000_000, 1, 10_000_000),
     deliveredDays: number('delivered_days', 1, 0, 3650),
     deliveredMax: number('delivered_max', 100_000, 0, 10_000_000),

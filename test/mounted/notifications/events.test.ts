@@ -186,7 +186,7 @@ for (const kind of KINDS) {
 
 describe('refusals of events', () => {
   let fixture: NotificationFixture
-  const full = { waiting_per_sender_max: 1, waiting_max: 2, event_bytes_max: 256 }
+  const full = { waiting_per_sender_max: 1, waiting_per_tenant_max: 3, waiting_max: 2, event_bytes_max: 256 }
   before(async () => {
     fixture = (await openNotifications('h2', full)) as NotificationFixture
     for (const name of ['a', 'b', 'c']) await fixture.ask('POST', '/sms', { body: { ...VONAGE, name } })
@@ -232,6 +232,16 @@ describe('refusals of events', () => {
     assert.equal((await fixture.ask('POST', '/events', { body: { ...SMS, sender: 'a' } })).status, 202)
     const { status, json, fields } = await fixture.ask('POST', '/events', { body: { ...SMS, sender: 'a' } })
     assert.deepEqual([status, json.code, fields.get('Retry-After')], [429, 'NSM-61010', '5'])
+  })
+
+  test('more events of a tenant than may wait: 429 NSM-61016 with Retry-After', async () => {
+    const api = await fixture.another({ ...full, waiting_per_tenant_max: 1, waiting_max: 100 })
+    const [tenant, body] = ['crowd', { ...SMS, sender: 'a' }]
+    for (const name of ['a', 'b']) await fixture.ask('POST', '/sms', { api, tenant, body: { ...VONAGE, name } })
+    assert.equal((await fixture.ask('POST', '/events', { api, tenant, body })).status, 202)
+    const answer = await fixture.ask('POST', '/events', { api, tenant, body: { ...body, sender: 'b' } })
+    assert.deepEqual([answer.status, answer.json.code, answer.fields.get('Retry-After')], [429, 'NSM-61016', '5'])
+    assert.match(String(answer.json.description), /already 1 events of the tenant/)
   })
 
   const QUERIES = ['?state=lost', '?limit=0', '?limit=501', '?before=x', '?channel=fax', '?page=2']
