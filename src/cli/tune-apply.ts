@@ -1,5 +1,5 @@
 /** `tune --apply`: keeps the old deployment.toml, writes the changes, and reloads the gateway that runs. */
-import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { formatDiagnostic } from '../config/diagnostics.ts'
 import { examine } from '../config/load.ts'
@@ -10,7 +10,7 @@ import { ControlClient, ControlError } from './control-client.ts'
 import { reload } from './reload.ts'
 import type { Terminal } from './terminal.ts'
 
-/** Returns the exit code. Where the changed file has errors, the old one stays. */
+/** Returns the exit code. Where the changed file has errors, or the gateway refuses it, the old one is put back. */
 export async function applyProposals(
   args: CliArguments,
   proposals: readonly Proposal[],
@@ -21,11 +21,16 @@ export async function applyProposals(
   const file = folders.map(folder => join(folder, 'deployment.toml')).find(existsSync)!
   const old = `${file}.${new Date().toISOString().replaceAll(/[:.]/g, '-')}`
   copyFileSync(file, old)
+  const restore = (): void => {
+    copyFileSync(old, file)
+    rmSync(old)
+    errorOutput.write(`${file} has its old content again\n`)
+  }
   writeFileSync(file, proposals.reduce(setInToml, readFileSync(file, 'utf8')))
   const { errors } = examine(args.home, args.sets, args.dataDir)
   if (errors.length > 0) {
-    copyFileSync(old, file)
     for (const error of errors) errorOutput.write(`${formatDiagnostic(error)}\n`)
+    restore()
     return EXIT_CONFIGURATION
   }
   errorOutput.write(`${file} is changed; the old one is ${old}\n`)
@@ -37,5 +42,7 @@ export async function applyProposals(
     errorOutput.write(`${error.message}; the changes apply at the next start\n`)
     return 0
   }
-  return reload({ ...args, rest: [], json: false }, errorOutput, errorOutput)
+  const code = await reload({ ...args, rest: [], json: false }, errorOutput, errorOutput)
+  if (code === EXIT_CONFIGURATION) restore()
+  return code
 }

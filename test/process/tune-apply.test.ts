@@ -1,0 +1,96 @@
+/** `tune --apply` beside a gateway that runs: what happens to `deployment.toml`, and whether the new values act. */
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { applyProposals } from '../../src/cli/tune-apply.ts'
+import type { Proposal } from '../../src/tune/proposals.ts'
+import { argumentsFor, Transcript } from '../config/temporary-home.ts'
+import { backend, dial, home, leave, SILENT, start } from '../harness/operator.ts'
+import { ask, type Home } from '../harness/program.ts'
+
+after(leave)
+
+const SECTION = 'transport.passthru_http'
+const PER_BACKEND = 'http.max.connection.per.host.port'
+const OLD = `# ours\n[${SECTION}]\n"${PER_BACKEND}" = 1 # few\n`
+
+function proposed(key: string, current: number, value: number): Proposal {
+  return { section: SECTION, key, current, value, reason: 'throughput x 2.00 (95 %: 1.90 to 2.10)' }
+}
+
+async function apply(at: Home, ...proposals: Proposal[]): Promise<{ readonly code: number; readonly out: string }> {
+  const out = new Transcript()
+  const code = await applyProposals(argumentsFor(at.path, { dataDir: at.data }), proposals, out)
+  return { code, out: out.text }
+}
+
+function homeWith(text: string): Home {
+  const at = home(backend.port, 'kept')
+  writeFileSync(join(at.path, 'deployment.toml'), text)
+  return at
+}
+
+const current = ({ path }: Home): string => readFileSync(join(path, 'deployment.toml'), 'utf8')
+const kept = ({ path }: Home): readonly string[] =>
+  readdirSync(path).filter(file => /^deployment\.toml\.\d{4}-\d\d-\d\dT[\d-]+Z$/.test(file))
+
+test('--apply keeps the old file and reloads: the new value acts on the gateway that runs', async () => {
+  const at = homeWith(OLD)
+  const gateway = await start(at)
+  const holding = await dial(gateway)
+  holding.send(`GET /t${SILENT} HTTP/1.1\r\nHost: a\r\n\r\n`)
+  while (!/101600/.test(await ask(gateway.port, 'GET', '/t/'))) await new Promise(setImmediate)
+
+  const { code, out } = await apply(at, proposed(PER_BACKEND, 1, 8), proposed('reactors', 1, 2))
+  assert.equal(code, 0, out)
+  assert.match(await ask(gateway.port, 'GET', '/t/'), / 200 /)
+  assert.equal(current(at), `# ours\n[${SECTION}]\nreactors = 2\n"${PER_BACKEND}" = 8 # few\n`)
+  const [file = '', ...more] = kept(at)
+  assert.deepEqual(more, [])
+  assert.equal(readFileSync(join(at.path, file), 'utf8'), OLD)
+  assert.ok(out.includes(`is changed; the old one is ${join(at.path, file)}\n`), out)
+  assert.match(out, /changed +transport\.passthru_http\.http\.max\.connection\.per\.host\.port: 1 -> 8/)
+  assert.match(out, /restart +transport\.passthru_http\.reactors: .* -> 2.*: needs a restart/)
+})
+
+test('a reload that the gateway refuses leaves the old file in place, and the gateway as it was', async () => {
+  const at = homeWith(OLD)
+  // The command does not know how the gateway was started.
+  const gateway = await start(at, [`${SECTION}.worker_pool_size_core=300`])
+  const { code, out } = await apply(
+    at,
+    proposed('worker_pool_size_core', 400, 8),
+    proposed('worker_pool_size_max', 400, 8),
+  )
+  assert.equal(code, 78)
+  assert.match(out, /worker_pool_size_core.*\n.*refused.*: nothing has changed\n/)
+  assert.match(out, /deployment\.toml has its old content again\n$/)
+  assert.equal(current(at), OLD)
+  assert.deepEqual(kept(at), [])
+  assert.match(await ask(gateway.port, 'GET', '/t/'), / 200 /)
+})
+
+test('values that are no valid configuration are taken back, and no gateway is told of them', async () => {
+  const at = homeWith(OLD)
+  const { code, out } = await apply(at, proposed('worker_pool_size_max', 400, 8))
+  assert.equal(code, 78)
+  assert.match(out, /worker_pool_size/)
+  assert.equal(current(at), OLD)
+  assert.deepEqual(kept(at), [])
+})
+
+test('without a gateway that runs the change waits for the next start', async () => {
+  const at = homeWith(OLD)
+  const { code, out } = await apply(at, proposed(PER_BACKEND, 1, 8))
+  assert.equal(code, 0)
+  assert.match(out, /no gateway runs.*; the changes apply at the next start\n$/)
+  assert.match(current(at), /" = 8 # few\n/)
+  assert.equal(kept(at).length, 1)
+})
+
+test('without a proposal nothing is written', async () => {
+  const at = homeWith(OLD)
+  assert.deepEqual(await apply(at), { code: 0, out: '' })
+  assert.deepEqual(kept(at), [])
+})
