@@ -78,19 +78,25 @@ async function listening(server: Server): Promise<number> {
 
 const REAL = { skip: !IS_LONG }
 
-test('a backend with 8 slots that is slower beyond: connections to one backend', REAL, async t => {
+/**
+ * A request takes 20 ms; beyond the slots the square of the requests at once for each slot. Half and twice as many at
+ * once have half the throughput, so that a busy machine leaves the optimum where it is.
+ */
+function backendWithSlots(slots: number): Server {
   let atOnce = 0
-  const backend = createServer((_, response) => {
+  return createServer((request, response) => {
+    request.resume()
     atOnce++
-    // Beyond the slots each request costs as much again.
-    setTimeout(
-      () => {
-        atOnce--
-        response.end('ok')
-      },
-      20 * Math.max(1, atOnce / 8) ** 3,
-    )
+    const finish = (): void => {
+      atOnce--
+      response.end('ok')
+    }
+    setTimeout(finish, 20 * Math.max(1, atOnce / slots) ** 2)
   })
+}
+
+test('a backend with 8 slots that is slower beyond: connections to one backend', REAL, async t => {
+  const backend = backendWithSlots(8)
   t.after(() => backend.close().closeAllConnections())
   const port = await listening(backend)
   assertNear(await tuned(home(port), '--only', 'connections'), 8)
@@ -116,6 +122,21 @@ test('connections that are too few for a backend without limits: found, written 
   assert.ok(existsSync(report))
 })
 
+/** Calls another service, and keeps its message while it waits. */
+const calling = (port: number) => `<sequence xmlns="http://ws.apache.org/ns/synapse" name="WSO2AM--Ext--In">
+  <call blocking="true"><endpoint><http method="get" uri-template="http://127.0.0.1:${port}/"/></endpoint></call>
+</sequence>`
+
+test('flows that call a service with 4 slots: messages at once on workers', REAL, async t => {
+  const [backend, service] = [createServer((_, response) => response.end('ok')), backendWithSlots(4)]
+  t.after(() => {
+    for (const server of [backend, service]) server.close().closeAllConnections()
+  })
+  const at = home(await listening(backend))
+  put(at, 'synapse-configs/default/sequences/WSO2AM--Ext--In.xml', calling(await listening(service)))
+  assertNear(await tuned(at, '--only', 'workers'), 4)
+})
+
 const BUSY = `<sequence xmlns="http://ws.apache.org/ns/synapse" name="WSO2AM--Ext--In">
   <payloadFactory media-type="json"><format>{"id": $1}</format><args><arg evaluator="json" expression="$.pet"/></args>
   </payloadFactory>
@@ -123,7 +144,6 @@ const BUSY = `<sequence xmlns="http://ws.apache.org/ns/synapse" name="WSO2AM--Ex
 
 test('flows on workers: at most one step beyond the processors', REAL, async t => {
   const backend = createServer((request, response) => request.resume().on('end', () => response.end('ok')))
-  backend
   t.after(() => backend.close().closeAllConnections())
   const port = await listening(backend)
   const at = home(port)
