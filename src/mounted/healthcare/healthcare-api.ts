@@ -58,7 +58,7 @@ class HealthcareApi {
 
   async handle(request: MountedRequest): Promise<MountedResponse> {
     const response = await this.#respond(request)
-    return { ...response, fields: [...(response.fields ?? []), ['X-Request-Id', requestIdOf(request)]] }
+    return { ...response, fields: [...(response.fields ?? []), ...idsOf(request)] }
   }
 
   async #respond(request: MountedRequest): Promise<MountedResponse> {
@@ -168,10 +168,18 @@ class RequestContent implements InteractionContent {
 const DECODER = new TextDecoder('utf-8', { fatal: true })
 const DEFAULT_TERMS: ResponseTerms = { mediaType: HEALTH_JSON, isPretty: false, wanted: 'representation', base: '' }
 
-/** The id that the client has given to the request (R4, http.html#custom), or else that of the gateway. */
-function requestIdOf(request: MountedRequest): string {
-  const given = request.field('x-request-id') ?? ''
-  return given !== '' && given.length <= REQUEST_ID_CHARS_MAX ? given : request.correlationId
+/**
+ * Ids of the client come back (R4, http.html#custom). A request without X-Request-Id gets the id of the gateway, one
+ * without X-Correlation-Id gets none.
+ */
+function idsOf(request: MountedRequest): readonly (readonly [name: string, value: string])[] {
+  const given = (name: string): string => {
+    const id = request.field(name) ?? ''
+    return id.length <= REQUEST_ID_CHARS_MAX ? id : ''
+  }
+  const correlationId = given('x-correlation-id')
+  const own = ['X-Request-Id', given('x-request-id') || request.correlationId] as const
+  return correlationId === '' ? [own] : [own, ['X-Correlation-Id', correlationId]]
 }
 
 /** Undefined: no media type is acceptable. */
