@@ -106,6 +106,7 @@ ${RUNNING_GATEWAY}`,
 running and waiting count the whole process, as core, max and queue do.
 ${RUNNING_GATEWAY}`,
   advise: `Makes no load: reads what the gateway has counted since its start. A proposal comes with its calculation.
+With --json: the machine, and findings with verdict (hit or ample), key, current, proposed, seen and reason.
 ${RUNNING_GATEWAY}`,
   tune: `sluice tune /orders/1.0.0/list        against this API of the home, and its real backend
 sluice tune --delays FILE             against a synthetic backend with recorded delays
@@ -119,6 +120,7 @@ or quantiles such as p50 12 p99 80. One size is varied at a time, in random orde
   --seed N                 repeat an earlier order
   -X, -H, -d               method, header fields, body of the request
   --report FILE            also write a report as one HTML page
+  --json                   print the results with all measurements as JSON, in place of the curve
   --apply                  change deployment.toml, keep the old file beside it, and reload the running gateway
 `,
   api: `sluice api list                       all APIs and their lifecycle states

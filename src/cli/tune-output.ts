@@ -1,16 +1,18 @@
 /** The output of `sluice tune` for people: curve over the clients, sizes, latencies, proposed changes. */
 import { throughputAt } from '../tune/scalability.ts'
+import { plural } from '../tune/plural.ts'
 import { diffText, type Proposal, verdictText } from '../tune/proposals.ts'
 import type { TuneResult } from '../tune/search.ts'
 import { median } from '../tune/statistics.ts'
 import { paint, table, type Terminal } from './terminal.ts'
 
 const BAR = 40
+const NO_PEAK = 'no number of clients'
 
 export function printResult(output: Terminal, result: TuneResult, proposals: readonly Proposal[]): void {
   const { seed, repeats, clients, ceiling, generator, knobs, peak, scaling } = result
   const title = (text: string): unknown => output.write(`\n${paint(output, 'bold', text)}\n`)
-  output.write(`seed ${seed}, ${repeats} repeats in random order, ${clients} clients\n`)
+  output.write(`seed ${seed}, ${repeats} repeats in random order, ${plural(clients, 'client')}\n`)
   const share = `${Math.round(generator.busy * 100)} % busy`
   const busy = `the load generator does ${rate(ceiling)} without the gateway, and was ${share}`
   if (!generator.isBottleneck) output.write(`${busy}: it was not the limit\n`)
@@ -29,7 +31,7 @@ export function printResult(output: Terminal, result: TuneResult, proposals: rea
       `95 %: ${low.toFixed(digits)} to ${high.toFixed(digits)}`
     output.write(`contention ${contention.toFixed(4)} (${of(intervals.contention, 4)}), `)
     output.write(`crosstalk ${crosstalk.toFixed(6)} (${of(intervals.crosstalk, 6)}), `)
-    output.write(`highest at ${Number.isFinite(peakClients) ? Math.round(peakClients) : 'no number of'} clients, `)
+    output.write(`highest at ${Number.isFinite(peakClients) ? plural(Math.round(peakClients), 'client') : NO_PEAK}, `)
     output.write(`${Math.round(explained * 100)} % explained\n`)
   }
 

@@ -8,6 +8,7 @@ import { formatDiagnostic } from '../config/diagnostics.ts'
 import { examine } from '../config/load.ts'
 import { DelaysError, parseDelays } from '../tune/delays.ts'
 import { GatewaySystem, startSynthetic, TuneFailed } from '../tune/gateway-system.ts'
+import { plural } from '../tune/plural.ts'
 import { type Proposal, proposalsOf } from '../tune/proposals.ts'
 import { type Knob, tune as search } from '../tune/search.ts'
 import { type CliArguments, type CommandOptions, EXIT_CONFIGURATION, EXIT_FAILED, UsageError } from './arguments.ts'
@@ -153,7 +154,7 @@ async function probe(system: GatewaySystem): Promise<void> {
   const { throughput, errors } = await system.closed(1)
   if (throughput === 0)
     throw new TuneFailed(
-      `no request has succeeded, ${errors} have failed: try the path with sluice walk, and give a token with --header`,
+      `no request has succeeded, ${plural(errors, 'has', 'have')} failed: try the path with sluice walk, and give a token with --header`,
     )
 }
 

@@ -5,6 +5,7 @@
  */
 import type { UsageReport } from '../plan/usage-report.ts'
 import { MetricsText } from './metrics-text.ts'
+import { plural } from './plural.ts'
 
 export interface Finding {
   /** `ample`: less than a quarter was ever used. */
@@ -25,7 +26,7 @@ const HTTP = 'transport.passthru_http'
 const HTTPS = 'transport.passthru_https'
 const TRANSPORTS = [HTTP, HTTPS]
 const PER_BACKEND = `${HTTP}.http.max.connection.per.host.port`
-const CONNECTIONS = 'connections at once'
+const [CONNECTION, CONNECTIONS] = ['connection at once', 'connections at once']
 const OPEN_FILES = 'ulimit -n (LimitNOFILE)'
 const PROCESSORS = 'processors'
 /** Of a limit with fewer uses nothing is said. */
@@ -60,7 +61,7 @@ function clientConnections({ values, machine }: UsageReport, metrics: MetricsTex
     if (count === 0) return []
     return limitedTransports(values, key).map(([path, limit]) => {
       const most = machine.clients < 0 ? limit * 2 : Math.min(limit * 2, machine.clients)
-      const seen = `${count} client connections reset, ${accepted} accepted`
+      const seen = `${plural(count, 'client connection')} reset, ${accepted} accepted`
       const proposed = most > limit ? most : null
       const files = machine.clients < 0 ? '' : `; ulimit -n ${machine.openFiles} allows ${machine.clients}`
       return hit(path, limit, proposed, seen, `2 x ${limit} = ${limit * 2}${files}; ${AGAIN}`)
@@ -70,14 +71,14 @@ function clientConnections({ values, machine }: UsageReport, metrics: MetricsTex
     ...limited(refused('all'), 'max_open_connections'),
     ...limited(refused('per_client'), 'max_connections_per_client'),
     ...(accepted < USES_MIN ? [] : ampleClients(values, metrics)),
-    ...openFiles(refused('descriptors') + metrics.count('accept_pauses_total'), 'client connections', machine),
+    ...openFiles(refused('descriptors') + metrics.count('accept_pauses_total'), 'client connection', machine),
   ]
 }
 
 function ampleClients(values: UsageReport['values'], metrics: MetricsText): readonly Finding[] {
   return (['http', 'https'] as const).flatMap(transport => {
     const key = `transport.passthru_${transport}.max_open_connections`
-    return ample(key, values[key], metrics.count('client_pool_connections_highest', { transport }), CONNECTIONS)
+    return ample(key, values[key], metrics.count('client_pool_connections_highest', { transport }))
   })
 }
 
@@ -87,8 +88,8 @@ function openFiles(
   { openFiles: limit, clients }: UsageReport['machine'],
 ): readonly Finding[] {
   if (count === 0) return []
-  const seen = `${count} ${what} refused for lack of descriptors`
-  const allowed = `ulimit -n ${limit} allows ${clients} clients and as many backend connections`
+  const seen = `${plural(count, what)} refused for lack of descriptors`
+  const allowed = `ulimit -n ${limit} allows ${plural(clients, 'client')} and as many backend connections`
   const sum = `${allowed}; 2 x ${limit} = ${limit * 2}`
   return [hit(OPEN_FILES, limit, limit === 0 ? null : limit * 2, seen, `${sum}; ${AGAIN}`)]
 }
@@ -113,21 +114,29 @@ function backendConnections({ values, machine }: UsageReport, metrics: MetricsTe
   const refused = metrics.count('faults_total', { side: 'target', base: '101600' })
   const opened = metrics.count('backend_connections_opened_total')
   const highest = metrics.largest('backend_pool_connections_highest', 'backend', 'all')
-  if (refused === 0) return opened < USES_MIN ? [] : ample(PER_BACKEND, values[PER_BACKEND], highest, CONNECTIONS)
+  if (refused === 0) return opened < USES_MIN ? [] : ample(PER_BACKEND, values[PER_BACKEND], highest)
   const limits = limitedTransports(values, 'http.max.connection.per.host.port')
   const least = Math.min(...limits.map(([, limit]) => limit))
-  if (machine.backends >= 0 && machine.backends < least) return openFiles(refused, 'backend connections', machine)
-  const seen = `${refused} requests refused with 101600, ${opened} backend connections opened`
+  if (machine.backends >= 0 && machine.backends < least) return openFiles(refused, 'backend connection', machine)
+  const seen = `${plural(refused, 'request')} refused with 101600, ${plural(opened, 'backend connection')} opened`
   // Only the smallest limit can be blamed: the metrics do not tell the transports apart.
   const blamed = limits.filter(([, limit]) => limit === least)
   return blamed.map(([path, limit]) => hit(path, limit, limit * 2, seen, `2 x ${limit} = ${limit * 2}; ${AGAIN}`))
 }
 
-function ample(key: string, limit: number | undefined, highest: number, what: string): readonly Finding[] {
+function ample(
+  key: string,
+  limit: number | undefined,
+  highest: number,
+  one = CONNECTION,
+  several = CONNECTIONS,
+): readonly Finding[] {
   if (limit === undefined || highest === 0 || highest > limit * AMPLE_SHARE) return []
   const share = Math.ceil((highest / limit) * 100)
   const reason = `${highest} of ${limit} is ${share} %; an unused limit costs nothing, so nothing needs to change`
-  return [{ verdict: 'ample', key, current: limit, proposed: null, seen: `${highest} ${what} at most`, reason }]
+  return [
+    { verdict: 'ample', key, current: limit, proposed: null, seen: `${plural(highest, one, several)} at most`, reason },
+  ]
 }
 
 // ---- pools of workers -----------------------------------------------------------------------------------------------
@@ -172,12 +181,13 @@ function poolFindings(pool: Pool, { values, machine }: UsageReport, metrics: Met
   const highest = metrics.count('worker_permits_highest', { pool: pool.row })
   const tasks = metrics.count('worker_tasks_total', labels)
   // The counts of http and https are those of both; only the pool that was full can have refused.
-  if (highest < core) return tasks < USES_MIN ? [] : ample(pool.core, core, highest, 'messages at once')
+  if (highest < core)
+    return tasks < USES_MIN ? [] : ample(pool.core, core, highest, 'message at once', 'messages at once')
   const refused = metrics.count('worker_failures_total', { ...labels, reason: 'queue_full' })
   const { processors } = machine
-  const share = `${atOnce} at once on ${processors} processors`
+  const share = `${atOnce} at once on ${plural(processors, 'processor')}`
   if (refused > 0) {
-    const seen = `${refused} of ${tasks} messages ${pool.code}; ${highest} ran at once, and ${queue} may wait`
+    const seen = `${refused} of ${plural(tasks, 'message')} ${pool.code}; ${highest} ran at once, and ${queue} may wait`
     if (atOnce >= 2 * processors) {
       const proposed = Math.max(1, queue) * 2
       const reason = `${share}: more would share the same processors, so the burst needs a longer queue; ${AGAIN}`
@@ -189,7 +199,7 @@ function poolFindings(pool: Pool, { values, machine }: UsageReport, metrics: Met
   const waits = metrics.count('worker_waits_total', labels)
   if (waits === 0) return []
   const meanS = metrics.count('worker_wait_seconds_total', labels) / waits
-  const seen = `${waits} of ${tasks} messages waited, ${milliseconds(meanS)} on average; ${highest} ran at once`
+  const seen = `${waits} of ${plural(tasks, 'message')} waited, ${milliseconds(meanS)} on average; ${highest} ran at once`
   if (core < 2 * processors) {
     const proposed = Math.max(core * 2, processors * 2)
     return [hit(pool.core, core, proposed, seen, `${share}: the larger of 2 x ${core} and 2 x ${processors}; ${AGAIN}`)]
@@ -207,7 +217,7 @@ function queueBytes({ values }: UsageReport, metrics: MetricsText): readonly Fin
   if (refused === 0) return []
   const key = `${HTTP}.worker_pool_queue_bytes`
   const limit = values[key] ?? 0
-  const seen = `${refused} messages refused with 102541, because those that waited had too many bytes`
+  const seen = `${plural(refused, 'message')} refused with 102541, because those that waited had too many bytes`
   return [hit(key, limit, limit * 2, seen, `2 x ${limit} = ${limit * 2} bytes; ${AGAIN}`)]
 }
 
@@ -222,12 +232,12 @@ function sizes({ values }: UsageReport, metrics: MetricsText): readonly Finding[
   ]
   const heads = ofHeads.flatMap(([status, key]) => {
     const count = isOwn ? metrics.count('responses_total', { status }) : 0
-    return count === 0 ? [] : [size(values, key, `${count} responses with ${status}`)]
+    return count === 0 ? [] : [size(values, key, `${plural(count, 'response')} with ${status}`)]
   })
   const bodies = metrics.count('faults_total', { side: 'source', base: '102511' })
   const hasLimit = (values[`${HTTP}.body.max_bytes`] ?? -1) >= 0
   if (bodies === 0 || !hasLimit) return heads
-  return [...heads, size(values, 'body.max_bytes', `${bodies} requests refused or cut short with 102511`)]
+  return [...heads, size(values, 'body.max_bytes', `${plural(bodies, 'request')} refused or cut short with 102511`)]
 }
 
 function size(values: UsageReport['values'], key: string, seen: string): Finding {
@@ -245,7 +255,7 @@ function counters(metrics: MetricsText): readonly Finding[] {
   const full = metrics.count('throttle_counters_full_total')
   const capacity = metrics.count('throttle_counters_max')
   if (full === 0) return []
-  const seen = `${full} keys got no counter, because all ${capacity} were in use`
+  const seen = `${plural(full, 'key')} got no counter, because ${capacity === 1 ? 'the only one was' : `all ${capacity} were`} in use`
   return [hit(key, capacity, capacity * 2, seen, `2 x ${capacity} = ${capacity * 2} counters; ${AGAIN}`)]
 }
 
@@ -265,7 +275,7 @@ function timeouts({ values }: UsageReport, metrics: MetricsText): readonly Findi
     if (count === 0) return []
     const path = `${HTTP}.${key}`
     const reason = 'the peer is slow or gone; a longer time would hold its connections longer: look at the peer first'
-    return [hit(path, values[path] ?? null, null, `${count} timeouts of kind ${kind}`, reason)]
+    return [hit(path, values[path] ?? null, null, `${plural(count, 'timeout')} of kind ${kind}`, reason)]
   })
 }
 
@@ -274,8 +284,10 @@ function lost(metrics: MetricsText): readonly Finding[] {
   const events = metrics.count('analytics_events_total', { result: 'dropped' })
   const reason = 'the disk or the reader is slower than the traffic; sampling writes fewer lines'
   return [
-    ...(lines === 0 ? [] : [hit('access_log', null, null, `${lines} lines of the access log dropped`, reason)]),
-    ...(events === 0 ? [] : [hit('apim.analytics', null, null, `${events} events dropped`, RECEIVER)]),
+    ...(lines === 0
+      ? []
+      : [hit('access_log', null, null, `${plural(lines, 'line')} of the access log dropped`, reason)]),
+    ...(events === 0 ? [] : [hit('apim.analytics', null, null, `${plural(events, 'event')} dropped`, RECEIVER)]),
   ]
 }
 

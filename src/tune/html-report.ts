@@ -1,5 +1,6 @@
 /** The report of `sluice tune` as one HTML page: no scripts, nothing from elsewhere, dark and light. */
 import { escapeHtml, lineChart } from './line-chart.ts'
+import { plural } from './plural.ts'
 import { diffText, type Proposal, verdictText } from './proposals.ts'
 import { throughputAt } from './scalability.ts'
 import type { KnobResult, TuneResult } from './search.ts'
@@ -36,7 +37,7 @@ th:first-child, td:first-child { text-align: left; } th { color: var(--faint); f
 export function htmlReport(result: TuneResult, proposals: readonly Proposal[], subject: Subject): string {
   const { seed, repeats, clients } = result
   const order = `${repeats} repeats in random order (seed ${seed})`
-  const about = `${clients} clients, ${order}, ${subject.processors} processors`
+  const about = `${plural(clients, 'client')}, ${order}, ${plural(subject.processors, 'processor')}`
   const diff = proposals.length === 0 ? 'none: no other size is better by more than 3 %' : diffText(proposals)
   return `<!doctype html>
 <html lang="en">

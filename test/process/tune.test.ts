@@ -24,7 +24,7 @@ test('advise names the limit that the running gateway has hit', async () => {
   assert.equal(code, 0)
   assert.match(
     out,
-    /^1 limit hit\n\nhit {4}transport\.passthru_http\.target\.max_bytes = 50 -> 100\n {7}1 responses with 414\n/,
+    /^1 limit hit\n\nhit {4}transport\.passthru_http\.target\.max_bytes = 50 -> 100\n {7}1 response with 414\n/,
   )
   const { findings } = JSON.parse((await sluice(gateway.home, 'advise', '--json')).out)
   assert.equal(findings[0].proposed, 100)

@@ -222,3 +222,24 @@ test('a status of a backend is no limit of the gateway', () => {
   const usage = usageOf(plan, 'sluice_responses_total{class="4xx",status="414"} 7\n')
   assert.deepEqual(hits(usage), [])
 })
+
+test('counts of one are singular', () => {
+  const { plan } = planGateway([], { http: { max_open_connections: 1, 'http.max.connection.per.host.port': 1 } })
+  const counters = `sluice_client_connections_refused_total{limit="all"} 1
+sluice_client_connections_refused_total{limit="descriptors"} 1
+sluice_faults_total{side="target",base="101600"} 1
+sluice_faults_total{side="source",base="101001"} 1
+sluice_faults_total{side="source",base="102511"} 1
+sluice_backend_connections_opened_total 1
+sluice_responses_total{status="414"} 1
+sluice_timeouts_total{kind="connect"} 1
+sluice_throttle_counters_full_total 1
+sluice_throttle_counters_max 1
+sluice_worker_failures_total{reason="memory"} 1
+sluice_access_log_lines_dropped_total 1
+sluice_analytics_events_total{result="dropped"} 1
+`
+  const found = advise({ ...usageOf(plan), metrics: counters })
+  assert.ok(found.length >= 9, String(found.length))
+  for (const { seen, reason } of found) assert.doesNotMatch(`${seen} ${reason}`, /(^| )1 \w+( \w+)?s( |$)/)
+})
