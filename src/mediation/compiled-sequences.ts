@@ -136,16 +136,21 @@ export class CompiledSequences {
     }
     turn.sinceMs = 0
     try {
-      const runs = names.map(
-        (name): Run =>
-          message =>
-            this.#run(name, message),
-      )
-      const goesOn = runFrom(runs, 0, message)
+      const goesOn = this.runInOrder(names, message)
       return goesOn instanceof Promise ? goesOn.then(() => endOf(message)).catch(fail) : endOf(message)
     } catch (error) {
       return fail(error)
     }
+  }
+
+  /** Runs sequences in order on a message of a flow that runs; as `Run`, so that it throws what mediators throw. */
+  runInOrder(names: readonly string[], message: Message): ReturnType<Run> {
+    const runs = names.map(
+      (name): Run =>
+        message =>
+          this.#run(name, message),
+    )
+    return runFrom(runs, 0, message)
   }
 
   #compileSequence(plan: SequencePlan): Run {

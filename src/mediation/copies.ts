@@ -25,6 +25,8 @@ export interface Aggregation {
 
 interface Arrival {
   readonly message: Message
+  /** The copy that has come, or that the message stands for: an aggregate of copies of that copy. */
+  readonly copy: Message
   readonly settle: (goesOn: boolean | Promise<boolean>) => void
   readonly fail: (fault: MediationFault) => void
 }
@@ -40,22 +42,34 @@ export class Gathering {
   readonly #allEnded = Promise.withResolvers<null>()
   /** Told of the arrival of copies that run. */
   readonly #waiters = new Map<Message, () => void>()
+  readonly #id: string
+  /** The message that was copied, which may be a copy itself; null: its copies are gathered by nothing else. */
+  readonly #original: Message | null
   /** The copy that became the aggregate; null for none. */
   leader: Message | null = null
 
-  constructor(copies: readonly Message[]) {
+  /** `id`: by which an `<aggregate>` names the copies; '' for any. */
+  constructor(copies: readonly Message[], id = '', original: Message | null = null) {
     this.#copies = copies
+    this.#id = id
+    this.#original = original
     for (const copy of copies) copy.gathering = this
+  }
+
+  /** Whether an `<aggregate>` of that id gathers the copies. */
+  isOf(id: string): boolean {
+    return id === '' || this.#id === '' || id === this.#id
   }
 
   /** A copy has come to the aggregate. Resolves with true for the one that goes on as the aggregate. */
   arrive(message: Message, aggregation: Aggregation): Promise<boolean> {
     if (this.#state === 'complete') return Promise.resolve(false)
     const { promise, resolve, reject } = Promise.withResolvers<boolean>()
-    this.#arrivals.push({ message, settle: resolve, fail: reject })
+    const copy = message.standsFor ?? message
+    this.#arrivals.push({ message, copy, settle: resolve, fail: reject })
     this.#aggregation ??= aggregation
     if (aggregation.timeoutMs > 0) this.#timer ??= setTimeout(() => this.#complete(), aggregation.timeoutMs)
-    this.#waiters.get(message)?.()
+    this.#waiters.get(copy)?.()
     this.#check()
     return promise
   }
@@ -112,14 +126,19 @@ export class Gathering {
     this.#state = 'complete'
     clearTimeout(this.#timer)
     const order = new Map(this.#copies.map((copy, at) => [copy, at]))
-    const arrivals = this.#arrivals.sort((a, b) => order.get(a.message)! - order.get(b.message)!)
+    const arrivals = this.#arrivals.sort((a, b) => order.get(a.copy)! - order.get(b.copy)!)
     const arrived = arrivals.map(({ message }) => message)
     const [first, ...others] = arrivals as [Arrival, ...Arrival[]]
-    this.leader = first.message
+    this.leader = first.copy
     // The rest of the copies ends with its next call.
-    for (const copy of this.#copies) if (copy !== first.message) copy.task = null
-    first.message.gathering = null
-    for (const { settle } of others) settle(false)
+    for (const copy of this.#copies) if (copy !== first.copy) copy.task = null
+    // The aggregate of copies of a copy goes on to the aggregate of that one.
+    first.message.gathering = this.#original?.gathering ?? null
+    first.message.standsFor = this.#original
+    for (const { message, settle } of others) {
+      message.task = null
+      settle(false)
+    }
     const { min, complete } = this.#aggregation!
     if (arrived.length >= min) first.settle(invoke(() => complete(first.message, arrived)))
     else {
@@ -149,9 +168,9 @@ export async function runCopies(
   message: Message,
   copies: readonly Message[],
   run: Run,
-  isSequential: boolean,
+  { id, isSequential }: { readonly id: string; readonly isSequential: boolean },
 ): Promise<boolean> {
-  const gathering = new Gathering(copies)
+  const gathering = new Gathering(copies, id, message)
   const results = await gathering.run(run, isSequential ? 1 : AT_ONCE_MAX)
   const { leader } = gathering
   const chosen =

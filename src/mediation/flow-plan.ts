@@ -3,7 +3,7 @@
  * primary computes them; reactors and workers compile them.
  */
 import type { ResourceDefinition } from '../apis/api-definition.ts'
-import type { SequencePlan } from './sequence-plan.ts'
+import type { MediatorPlan, SequencePlan } from './sequence-plan.ts'
 
 /**
  * What a flow needs, in rising order. `nothing`: it has no step. `constant`: it sets and removes constant fields alone,
@@ -16,6 +16,8 @@ export interface FlowPlan {
   /** Names of the sequences that run in order; those of the API come before those of the home. */
   readonly sequences: readonly string[]
   readonly needs: FlowNeeds
+  /** Of a response flow: its `<aggregate>` gathers the responses to copies that the request flow sends. */
+  readonly gathers?: true
 }
 
 export interface FlowsPlan {
@@ -53,4 +55,40 @@ const RISING: readonly FlowNeeds[] = ['nothing', 'constant', 'heads', 'worker']
 /** The highest of several needs; `nothing` for none. */
 export function mostOf(...needs: readonly FlowNeeds[]): FlowNeeds {
   return RISING[Math.max(0, ...needs.map(each => RISING.indexOf(each)))]!
+}
+
+/** Mediators that make copies. Those that an `<aggregate>` of the same flow gathers have it in their settings. */
+const COPIERS = ['clone', 'iterate']
+
+type Lookup = (name: string) => SequencePlan | undefined
+
+/** Whether sequences, or those that they run, hold an `<aggregate>` that gathers no copies of its own flow. */
+export function gathersCopies(sequences: readonly string[], lookup: Lookup): boolean {
+  return hasStep(sequences, lookup, name => (COPIERS.includes(name) ? 'skipped' : name === 'aggregate'))
+}
+
+/** Whether sequences, or those that they run, make copies. */
+export function makesCopies(sequences: readonly string[], lookup: Lookup): boolean {
+  return hasStep(sequences, lookup, name => COPIERS.includes(name))
+}
+
+/** `skipped`: what is within that mediator does not count. */
+type Wanted = (mediator: string) => boolean | 'skipped'
+
+function hasStep(sequences: readonly string[], lookup: Lookup, isWanted: Wanted): boolean {
+  const names = new Set(sequences)
+  for (const name of names) {
+    const plan = lookup(name)
+    if (plan === undefined) continue
+    if (holdsStep(plan.steps, isWanted)) return true
+    for (const called of plan.calls) names.add(called)
+  }
+  return false
+}
+
+function holdsStep(settings: unknown, isWanted: Wanted): boolean {
+  if (typeof settings !== 'object' || settings === null) return false
+  const { mediator: name } = settings as Partial<MediatorPlan>
+  const found = typeof name === 'string' && isWanted(name)
+  return found === false ? Object.values(settings).some(each => holdsStep(each, isWanted)) : found === true
 }

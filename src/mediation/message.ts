@@ -127,6 +127,8 @@ export class Message {
   task: TaskServices | null = null
   /** Where copies of a message gather, of which this is one; null for none. */
   gathering: Gathering | null = null
+  /** The copy whose own copies have become this message, an aggregate; null for no aggregate. */
+  standsFor: Message | null = null
   readonly secrets = new SecretValues()
   #receivedField: (name: string) => string | undefined
   #receivedFields: () => Fields

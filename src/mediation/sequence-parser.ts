@@ -103,18 +103,7 @@ export class SequenceParser {
     this.onError = root.attribute('onError')
     if (this.onError !== '') this.calls.add(this.onError)
     this.checkNoText(root)
-    const plans = this.mediators(root.children)
-    if (name.endsWith('--Out')) this.#checkAggregates(root, plans)
-    return plans
-  }
-
-  /** Copies that a request flow sends do not come to its response flow one by one. */
-  #checkAggregates(root: XmlElement, plans: readonly MediatorPlan[]): void {
-    const line = plans.find(({ mediator }) => mediator === 'aggregate')?.line
-    const element = root.children.find(child => child.line === line)
-    if (element === undefined) return
-    const hint = 'move it behind <clone> or <iterate> in the request flow, with <call> in place of <send>'
-    this.#diagnostics.warn(element.where, element.name, 'gathers nothing here: a response flow runs once', hint)
+    return this.mediators(root.children)
   }
 
   /** The endpoint of a mediator; undefined after an error. */

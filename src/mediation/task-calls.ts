@@ -73,6 +73,11 @@ export interface TaskServices {
   claimCopies(count: number): void
   /** Takes a share of the copies that are left, for each of `count` copies that run as tasks of their own. */
   shareCopies(count: number): number
+  /**
+   * Takes a copy that has become the response to its request to the client: through the response flow in this task
+   * where that gathers copies, else as the outcome of the message. Returns false; throws as mediators do.
+   */
+  respond(copy: Message): Promise<false>
   /** The payload of a text of that content type. Throws MediationFault. */
   parse(text: string, contentType: string): Payload | null
   /** Rejects with CallFailed. */

@@ -53,6 +53,11 @@ export interface FlowTask {
   /** Names of the sequences that run in order. */
   readonly sequences: readonly string[]
   readonly message: TransferredMessage
+  /**
+   * Sequences of the response flow, which run in this task on the responses of copies that it sends, so that an
+   * `<aggregate>` in them gathers these; left out: the response flow gathers none.
+   */
+  readonly response?: readonly string[]
   /** Copies that the task may make, of a task in the background; left out: as many as a message of a client. */
   readonly copiesMax?: number
 }

@@ -12,7 +12,15 @@ import {
   NO_FLOW_NAMES,
 } from '../apis/api-definition.ts'
 import type { Diagnostic } from '../config/diagnostics.ts'
-import { type ApiMediationPlan, type FlowPlan, type FlowsPlan, mostOf, NO_FLOW } from '../mediation/flow-plan.ts'
+import {
+  type ApiMediationPlan,
+  type FlowPlan,
+  type FlowsPlan,
+  gathersCopies,
+  makesCopies,
+  mostOf,
+  NO_FLOW,
+} from '../mediation/flow-plan.ts'
 import type { needsOf as needsOfSequences, SequenceLookup } from '../mediation/needs.ts'
 import { EXTENSION_PREFIXES, type ExtensionFlow, isOfFlow } from '../mediation/sequence-files.ts'
 import type { SequenceSet } from '../mediation/sequence-files.ts'
@@ -64,6 +72,8 @@ export function mediationPlan(api: ApiDefinition, { files }: SequenceSet, needsO
   const fault = [...allFault, ...ofApi('Fault', extensions.fault), ...policies.fault]
   const flow = (names: readonly string[]): FlowPlan =>
     names.length === 0 ? NO_FLOW : { sequences: names, needs: needsOf(names, lookup) }
+  const responseFlow = (names: readonly string[]): FlowPlan =>
+    gathersCopies(names, lookup) ? { ...flow(names), gathers: true } : flow(names)
   // What the flow leaves unanswered is worded as other faults are. That sequence always runs on the reactor.
   const faultFlow = (names: readonly string[]): FlowPlan =>
     names.length === 0 || !files.has(LAST_FAULT)
@@ -73,7 +83,7 @@ export function mediationPlan(api: ApiDefinition, { files }: SequenceSet, needsO
   const admitted = (own: FlowPlan): FlowPlan => (admission === undefined ? own : { ...own, needs: 'worker' })
   const flowsWith = (operation: FlowNames, readsFirst: boolean): FlowsPlan => ({
     request: admitted(flow([...request, ...operation.request, ...last])),
-    response: flow([
+    response: responseFlow([
       ...(readsFirst ? first.response : []),
       ...[...policies.response, ...operation.response, ...response],
     ]),
@@ -132,6 +142,38 @@ export async function checkHandshakes(
   })
   const of = (isError: boolean) => found.filter(each => each.isError === isError).map(({ diagnostic }) => diagnostic)
   return { errors: of(true), warnings: of(false) }
+}
+
+/** APIs with an `<aggregate>` of their own in the response flow, whose request flow makes no copies. */
+export async function checkAggregates(
+  apis: readonly ApiDefinition[],
+  sequences: SequenceSet,
+): Promise<readonly Diagnostic[]> {
+  const lookupOf = (plan: ApiMediationPlan): SequenceLookup => {
+    const own = new Map(plan.sequences.map(sequence => [sequence.name, sequence]))
+    return name => own.get(name) ?? sequences.files.get(name)?.plan
+  }
+  const concerned = apis.filter(({ mediation }) => {
+    const own = new Map(mediation?.sequences.map(sequence => [sequence.name, sequence]))
+    return gathersCopies([...own.keys()], name => own.get(name))
+  })
+  if (concerned.length === 0) return []
+  const needsOf = await loadNeeds(concerned, sequences)
+  return concerned.flatMap(api => {
+    const plan = mediationPlan(api, sequences, needsOf)!
+    const flows = [plan.flows, ...Object.values(plan.byOperation)]
+    const alone = flows.find(({ request, response }) => {
+      return response.gathers === true && !makesCopies(request.sequences, lookupOf(plan))
+    })
+    if (alone === undefined) return []
+    return {
+      where: `API ${api.name}:${api.version}`,
+      key: 'response flow',
+      given: alone.response.sequences.join(', '),
+      expected: 'has an <aggregate>, and the request flow makes no copies',
+      hint: 'make copies with <clone> or <iterate> and <send> in the request flow',
+    }
+  })
 }
 
 function hasSockets({ endpoints, sandbox }: ApiDefinition): boolean {

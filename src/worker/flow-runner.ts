@@ -23,7 +23,7 @@ import type { TaskContext, TaskResult, TaskRunner } from './task-server.ts'
 
 export function flowRunner(context: TaskContext): TaskRunner {
   const sequences = new ThreadSequences(context)
-  const code = new ThreadCode(context.plan)
+  const code = new ThreadCode(context.plan, context.scriptMemory)
   const { formats: settings, home } = context.plan
   const hasModules = Object.keys({ ...settings.builders, ...settings.formatters }).length > 0
   let formats: MessageFormats | Promise<MessageFormats> = new MessageFormats(settings, NO_CUSTOM_FORMATS)
@@ -88,6 +88,8 @@ class Flow {
   /** Bodies of the messages of this task, by what builds them. */
   readonly #bodies = new WeakMap<BodySource, TransferredBody>()
   readonly #services: TaskServices
+  /** Of copies in the response flow. */
+  readonly #ofResponses: TaskServices
   /** Copies that the task may make from now on. */
   #copiesLeft: number
 
@@ -111,11 +113,28 @@ class Flow {
       received: transferred => this.#received(transferred),
       claimCopies: count => this.#claimCopies(count),
       shareCopies: count => this.#shareCopies(count),
+      respond: copy => this.#respond(copy),
       parse: (text, contentType) => {
         const body = { kind: 'bytes', bytes: Buffer.from(text) } as const
         return this.#formats.source(body, contentType, '', false).build('')
       },
     }
+    this.#ofResponses = { ...this.#services, flow: 'response' }
+  }
+
+  async #respond(copy: Message): Promise<false> {
+    const { api, response } = this.#task
+    if (response === undefined) {
+      copy.outcome = 'looped'
+      return false
+    }
+    copy.isFromBackend = true
+    copy.task = this.#ofResponses
+    await this.#sequences.of(api).runInOrder(response, copy)
+    // A copy that another one of its aggregate stands for has no task any more.
+    const isOver = copy.task === null || copy.outcome === 'dropped' || copy.outcome === 'faulted'
+    if (!isOver) copy.outcome = 'responded'
+    return false
   }
 
   #claimCopies(count: number): void {

@@ -1,6 +1,6 @@
 /** APIs with mediation flows for tests: the sequences of a flow are given as the elements within `<sequence>`. */
 import type { TestContext } from 'node:test'
-import type { ApiMediationPlan, FlowPlan, FlowsPlan } from '../../src/mediation/flow-plan.ts'
+import { type ApiMediationPlan, type FlowPlan, type FlowsPlan, gathersCopies } from '../../src/mediation/flow-plan.ts'
 import { needsOf } from '../../src/mediation/needs.ts'
 import type { SequencePlan } from '../../src/mediation/sequence-plan.ts'
 import { type GatewayOptions, startGateway, type TestApi, type TestGateway } from './gateway.ts'
@@ -24,7 +24,9 @@ export async function flowsOf(
   const flow = async (name: string, text: string): Promise<FlowPlan> => {
     if (text === '') return { sequences: [], needs: 'nothing' }
     sequences.push(await planOf(text, name))
-    return { sequences: [name], needs: needsOf([name], wanted => sequences.find(({ name }) => name === wanted)) }
+    const lookup = (wanted: string) => sequences.find(({ name }) => name === wanted)
+    const plan = { sequences: [name], needs: needsOf([name], lookup) }
+    return name.endsWith('Out') && gathersCopies([name], lookup) ? { ...plan, gathers: true } : plan
   }
   const flows = async (prefix: string, { request = '', response = '', fault = '', others = {} }: FlowTexts) => {
     for (const [name, text] of Object.entries(others)) sequences.push(await planOf(text, name))

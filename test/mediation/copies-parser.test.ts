@@ -1,7 +1,7 @@
 /** What the parser refuses of mediators that make copies, keep responses and call services. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { errorsOf, file, parseFile, planOf } from './test-sequences.ts'
+import { errorsOf, planOf } from './test-sequences.ts'
 
 const TARGET = '<target><sequence><log/></sequence></target>'
 const DONE = '<onComplete expression="json-eval($)"/>'
@@ -103,17 +103,5 @@ test('what follows a clone up to its aggregate belongs to the clone', async () =
 
 test('a sequence lists the sequences and endpoints that its targets name', async () => {
   const { calls, endpoints = [] } = await planOf('<clone><target sequence="one"/><target endpoint="two"/></clone>')
-  assert.deepEqual([calls, endpoints.map(({ name }) => name)], [['one'], ['two']])
-})
-
-test('an aggregate alone in a response flow is a warning, because nothing comes to it', async () => {
-  const warned = async (steps: string, name: string) => (await parseFile(file(steps, name), name)).warnings
-  const expected = [
-    'a:v1--Out.xml:1: aggregate: gathers nothing here: a response flow runs once',
-    '(move it behind <clone> or <iterate> in the request flow, with <call> in place of <send>)',
-  ].join(' ')
-  const aggregate = `<aggregate>${DONE}</aggregate>`
-  assert.deepEqual(await warned(aggregate, 'a:v1--Out'), [expected])
-  assert.deepEqual(await warned(`<clone>${TARGET}</clone>${aggregate}`, 'a:v1--Out'), [])
-  assert.deepEqual(await warned(aggregate, 'shared'), [])
+  assert.deepEqual([calls, endpoints.map(({ name }) => name)], [['one'], ['(destination)', 'two']])
 })

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import type { ApiDefinition, FlowNames, MediationDefinition } from '../../src/apis/api-definition.ts'
 import type { FlowsPlan } from '../../src/mediation/flow-plan.ts'
 import { loadSequences, type SequenceSet, sequencesOfFlows } from '../../src/mediation/sequence-files.ts'
-import { checkHandshakes, mediationPlan, NO_NEEDS } from '../../src/plan/mediation-planning.ts'
+import { checkAggregates, checkHandshakes, mediationPlan, NO_NEEDS } from '../../src/plan/mediation-planning.ts'
 import { needsOf } from '../../src/mediation/needs.ts'
 import { temporaryHome } from '../config/temporary-home.ts'
 import { PLAIN_DEFINITION } from '../harness/api-plan.ts'
@@ -155,3 +155,29 @@ test('D269: a response policy of a WebSocket API itself that makes a body is an 
   const { errors, warnings } = await checkHandshakes([{ ...api(mediation), endpoints }], await home(t, {}))
   assert.deepEqual([errors.map(({ given }) => given), warnings], [['mine'], []])
 })
+
+const TARGET = '<target><sequence><send/></sequence></target>'
+const AGGREGATE = '<aggregate><onComplete expression="json-eval($)"/></aggregate>'
+/** [request sequence, response sequence, whether the response flow gathers, whether a warning says that it cannot]. */
+const AGGREGATES: readonly (readonly [string, string, boolean, boolean])[] = [
+  [HEADS, AGGREGATE, true, true],
+  [`<clone>${TARGET}</clone>`, AGGREGATE, true, false],
+  [`<filter source="$trp:a" regex="b"><then><clone>${TARGET}</clone></then></filter>`, AGGREGATE, true, false],
+  [HEADS, `<clone>${TARGET}</clone>${AGGREGATE}`, false, false],
+  [HEADS, HEADS, false, false],
+]
+
+for (const [request, response, gathers, isWarned] of AGGREGATES) {
+  test(`an aggregate of a response flow gathers what ${request} sends: ${response}`, async t => {
+    const own = { sequences: [await planOf(request, 'in'), await planOf(response, 'out')], byOperation: {} }
+    const extensions = { ...NONE, request: ['in'], response: ['out'] }
+    const definition = api({ ...own, extensions, policies: NONE })
+    const sequences = await home(t, {})
+    assert.equal(mediationPlan(definition, sequences, needsOf)!.flows.response.gathers === true, gathers)
+    const warnings = await checkAggregates([definition, api(null)], sequences)
+    assert.deepEqual(
+      warnings.map(({ where, given }) => [where, given]),
+      isWarned ? [['API Pets:1.0.0', 'out']] : [],
+    )
+  })
+}

@@ -1,6 +1,7 @@
 /**
  * `<aggregate>`: waits for the copies of `<clone>` and `<iterate>` and joins what an expression finds in each: to an
- * array of JSON, or to the elements of one XML payload. The copies come in their order; late ones are left out.
+ * array of JSON, or to the elements of one XML payload. The copies come in their order; late ones are left out. In the
+ * response flow it gathers the responses of copies that `<send>` sent.
  */
 import type { XmlElement } from '../../config/xml.ts'
 import type { Aggregation } from '../copies.ts'
@@ -18,6 +19,8 @@ import { element as xmlElement, elementsOf, localName, type XmlElementNode, type
 type Count = number | Expression
 
 export interface AggregateSettings {
+  /** Of the mediator whose copies it gathers; '' for any. */
+  readonly id: string
   readonly timeoutMs: number
   readonly min: Count
   readonly max: Count
@@ -40,13 +43,15 @@ export const aggregate = mediator<AggregateSettings>({
 
   compile(settings, context) {
     const complete = compileCompletion(settings, context)
-    const { timeoutMs } = settings
+    const { id, timeoutMs } = settings
     const [min, max] = [compileCount(settings.min, context), compileCount(settings.max, context)]
     return message => {
-      if (message.gathering !== null) {
-        return message.gathering.arrive(message, { timeoutMs, min: min(message), max: max(message), complete })
+      const { gathering } = message
+      if (gathering?.isOf(id)) {
+        return gathering.arrive(message, { timeoutMs, min: min(message), max: max(message), complete })
       }
-      context.warn('there are no copies of the message to gather')
+      // A response flow runs on responses to copies and on others.
+      if (!message.isFromBackend) context.warn('there are no copies of the message to gather')
       return true
     }
   },
@@ -64,7 +69,7 @@ function parseAggregate(element: XmlElement, parser: SequenceParser): AggregateS
   const limits = parseCondition(condition, parser)
   if (expression === undefined || limits === undefined) return undefined
   const enclosing = onComplete.attribute('enclosingElementProperty')
-  return { ...limits, expression, enclosing, onComplete: branch }
+  return { ...limits, id: element.attribute('id'), expression, enclosing, onComplete: branch }
 }
 
 function parseCondition(

@@ -5,7 +5,7 @@
 import type { XmlElement } from '../../config/xml.ts'
 import { applyFormat, callBackend, servicesOf } from '../backend-calls.ts'
 import { runCopies, runInBackground } from '../copies.ts'
-import type { SequenceEndpoint } from '../endpoint-plan.ts'
+import { DESTINATION, type SequenceEndpoint } from '../endpoint-plan.ts'
 import { type CompileContext, mediator, type Run } from '../mediator.ts'
 import type { Message } from '../message.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
@@ -20,6 +20,8 @@ export interface CopyTarget extends Branch {
 
 /** Common to the mediators that make copies. */
 export interface CopySettings {
+  /** By which an `<aggregate>` names its copies; '' for any. */
+  readonly id: string
   readonly isSequential: boolean
   readonly continuesParent: boolean
   /** What follows up to `<aggregate>`; empty without one. */
@@ -50,7 +52,7 @@ export const clone = mediator<CloneSettings>({
   needs: () => 'worker',
 
   compile({ targets, ...settings }, context) {
-    const runs = targets.map(target => compileTarget(target, settings, context))
+    const runs = targets.map(target => compileTarget(target, settings.gathers, context))
     const background = runs.map(run => context.define(run))
     return async message => {
       servicesOf(message).claimCopies(runs.length)
@@ -60,7 +62,7 @@ export const clone = mediator<CloneSettings>({
         return true
       }
       const runOf = new Map(copies.map((copy, at) => [copy, runs[at]!]))
-      return runCopies(message, copies, copy => runOf.get(copy)!(copy), settings.isSequential)
+      return runCopies(message, copies, copy => runOf.get(copy)!(copy), settings)
     }
   },
 })
@@ -84,7 +86,7 @@ export function parseCopies(element: XmlElement, parser: SequenceParser): CopySe
   const isSequential = parser.flag(element, 'sequential')
   const continuesParent = parser.flag(element, 'continueParent')
   if (isSequential === undefined || continuesParent === undefined) return undefined
-  return { isSequential, continuesParent, gathers: [] }
+  return { id: element.attribute('id'), isSequential, continuesParent, gathers: [] }
 }
 
 /** `<target>`: undefined after an error. */
@@ -106,32 +108,40 @@ export function parseTarget(element: XmlElement, parser: SequenceParser): CopyTa
     return parser.error(element, '', 'has nothing to run', 'add <sequence> or <endpoint>')
   }
   const steps = sequence === undefined ? [] : parser.mediators(sequence.children)
+  // For a `<send>` that names no endpoint.
+  parser.use(DESTINATION)
   return { key, steps, endpoint, to: element.attribute('to') }
 }
 
-/** Runs a target on a copy, and what gathers the copies. A response that nothing gathers goes to the response flow. */
+/**
+ * Runs a target on a copy, and what gathers the copies. `gathers`: empty for nothing, so that the response to a copy is
+ * that of the message; null where the caller takes the response.
+ */
 export function compileTarget(
   target: CopyTarget,
-  { gathers }: Pick<CopySettings, 'gathers'>,
+  gathers: CopySettings['gathers'] | null,
   context: CompileContext,
 ): Run {
   const { endpoint } = target
   const run = context.compileBranch(target)
-  const gather = gathers.length === 0 ? null : context.compileAll(gathers)
+  const gather = gathers === null ? () => true : gathers.length === 0 ? null : context.compileAll(gathers)
   return async copy => {
     const goesOn = await run(copy)
-    const sends = !goesOn && copy.outcome === 'sent' && copy.endpoint !== ''
-    const name = goesOn ? (endpoint?.name ?? '') : sends ? copy.endpoint : ''
+    const name = goesOn ? (endpoint?.name ?? '') : sentTo(copy)
     if (name !== '') {
       if (goesOn) applyFormat(copy, endpoint!.form)
       copy.becomeResponse(await callBackend(copy, { name }, false))
       copy.outcome = 'ended'
       copy.endpoint = ''
-      if (gather === null && copy.task?.flow === 'request') {
-        copy.outcome = 'looped'
-        return false
-      }
+      const services = servicesOf(copy)
+      if (gather === null && services.flow === 'request') return services.respond(copy)
     } else if (!goesOn) return false
     return gather === null ? true : gather(copy)
   }
+}
+
+/** The endpoint to which `<send>` sends a copy; '': the copy is not sent, or to the endpoint of the API. */
+function sentTo(copy: Message): string {
+  if (copy.outcome !== 'sent' || copy.isResponse) return ''
+  return copy.endpoint === '' && /^https?:/i.test(copy.to) ? DESTINATION.name : copy.endpoint
 }

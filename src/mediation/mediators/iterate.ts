@@ -65,14 +65,14 @@ export const iterate = mediator<IterateSettings>({
   compile({ expression, attach, target, ...settings }, context) {
     const evaluate = context.compileExpression(expression)
     const attached = compileAttached(expression, attach, context)
-    const run = compileTarget(target, settings, context)
+    const run = compileTarget(target, settings.gathers, context)
     const background = context.define(run)
     return async message => {
       const items = itemsOf(evaluate(message))
       servicesOf(message).claimCopies(items.length)
       if (items.length === 0) return true
       const copies = attached?.(message, target.to) ?? items.map(item => copyOf(message, item, attach, target.to))
-      if (!runsInBackground(settings, [target])) return runCopies(message, copies, run, settings.isSequential)
+      if (!runsInBackground(settings, [target])) return runCopies(message, copies, run, settings)
       await runInBackground(copies, background)
       return true
     }

@@ -2,6 +2,7 @@
  * A request flow behind an admission: a first task finds out which operations the request asks for, the reactor admits
  * them, and a second task runs the sequences of the flow, where there are any.
  */
+import type { FlowPlan } from '../../mediation/flow-plan.ts'
 import type { FlowResult, TransferredBody } from '../../mediation/worker-task.ts'
 import type { WorkerService } from '../../mediation/worker-service.ts'
 import type { Exchange } from '../exchange/exchange.ts'
@@ -16,6 +17,8 @@ interface AdmittedFlow {
   /** Identity of the API. */
   readonly api: string
   readonly sequences: readonly string[]
+  /** As of `flowTask`. */
+  readonly gathering: FlowPlan | null
   readonly head: MessageHead
   readonly held: HeldBody
   readonly state: Parameters<typeof flowTask>[5]
@@ -32,7 +35,7 @@ interface RefusedFlow {
 
 /** Rejects with WorkerFailure. */
 export async function runAdmitted(flow: AdmittedFlow): Promise<FlowResult | RefusedFlow> {
-  const { admission, exchange, api, sequences, head, held, state, mediate, isAwaited } = flow
+  const { admission, exchange, api, sequences, gathering, head, held, state, mediate, isAwaited } = flow
   const length = held.kind === 'none' ? 0 : held.length
   const found = await mediate(flowTask(api, 'request', [admission.sequence], head, held, state), length)
   if (found.kind !== 'continues' || !isAwaited()) return found
@@ -42,7 +45,7 @@ export async function runAdmitted(flow: AdmittedFlow): Promise<FlowResult | Refu
   if (sequences.length === 0 || !isAwaited()) return found
   const { body } = message
   const kept = copyOf(body)
-  const task = flowTask(api, 'request', sequences, message, held, message.state)
+  const task = flowTask(api, 'request', sequences, message, held, message.state, gathering)
   const own = body.kind === 'bytes' ? { ...task, message: { ...task.message, body } } : task
   const result = await mediate(own, body.kind === 'bytes' ? body.bytes.length : length)
   if (result.kind === 'drops' || result.kind === 'faults' || result.message.body.kind !== 'untouched') return result

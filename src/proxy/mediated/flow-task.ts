@@ -3,6 +3,7 @@ import { describeRaised, describeRequest, fillFaultMessage } from '../../faults/
 import { faultDetails } from '../../faults/fault-details.ts'
 import { faultFormat } from '../../faults/fault-format.ts'
 import { type FieldKinds, KIND } from '../../http1/field-kinds.ts'
+import type { FlowPlan } from '../../mediation/flow-plan.ts'
 import { Message } from '../../mediation/message.ts'
 import type { FlowTask, MessageState, TransferredBody, TransferredMessage } from '../../mediation/worker-task.ts'
 import type { PendingFault } from '../exchange/api-mediation.ts'
@@ -56,7 +57,10 @@ export function withAbsent(fields: Fields, own: Fields): Fields {
   return [...fields, ...own.filter(([name]) => !names.has(name.toLowerCase()))]
 }
 
-/** The task that runs a flow. The bytes of a body are a copy: the reactor keeps its own until the flow has read it. */
+/**
+ * The task that runs a flow. The bytes of a body are a copy: the reactor keeps its own until the flow has read it.
+ * `gathering`: the response flow of a request flow, where it gathers copies.
+ */
 export function flowTask(
   api: string,
   flow: FlowTask['flow'],
@@ -64,8 +68,11 @@ export function flowTask(
   head: MessageHead,
   body: HeldBody,
   state: MessageState,
+  gathering: FlowPlan | null = null,
 ): FlowTask {
-  return { kind: 'flow', api, flow, sequences, message: { ...head, body: transferred(body), state } }
+  const message = { ...head, body: transferred(body), state }
+  const task = { kind: 'flow', api, flow, sequences, message } as const
+  return gathering?.gathers === true ? { ...task, response: gathering.sequences } : task
 }
 
 function transferred(body: HeldBody): TransferredBody {

@@ -210,10 +210,11 @@ export class MediatedExchange implements SourceSide, TargetSide, ExchangeMediati
     const waits = this.#machine.state
     const { mediate, account } = timedWorkers(this.#services, exchange, this.#context.now)
     const admission = flow === 'request' && exchange.upgrade === '' ? this.#flows.admission : null
-    const own = { exchange, api: this.#flows.api, sequences, head: this.#head, held, state, mediate }
+    const gathering = flow === 'request' ? this.#flows.plan.response : null
+    const own = { exchange, api: this.#flows.api, sequences, gathering, head: this.#head, held, state, mediate }
     const run = () =>
       admission === null
-        ? mediate(flowTask(own.api, flow, sequences, own.head, held, state), length)
+        ? mediate(flowTask(this.#flows.api, flow, sequences, own.head, held, state, gathering), length)
         : runAdmitted({ ...own, admission, isAwaited: () => this.#machine.state === waits })
     // A refusal may come at once, and what follows must not run inside of the caller.
     void Promise.resolve()
@@ -542,7 +543,6 @@ export class MediatedExchange implements SourceSide, TargetSide, ExchangeMediati
   }
 
   // ---- endings ----------------------------------------------------------------------------------------------------
-
   /** The client has left, or gets no more. */
   abort(): void {
     this.ended()

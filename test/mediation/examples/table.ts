@@ -66,6 +66,19 @@ const ANSWER = (body: string): ExampleMessage => ({
   body,
 })
 
+/** The message of the public samples of stock quotes, with several requests. */
+function quoteRequests(symbols: readonly string[]): string {
+  const requests = symbols.map(symbol => `<m:request><m:symbol>${symbol}</m:symbol></m:request>`).join('')
+  const body = `<m:getQuote xmlns:m="http://services.samples">${requests}</m:getQuote>`
+  return `<s:Envelope xmlns:s="${SOAP}"><s:Body>${body}</s:Body></s:Envelope>`
+}
+
+function quoteResponse(symbol: string): string {
+  const quote = `<m:return><m:symbol>${symbol}</m:symbol></m:return>`
+  const body = `<m:getQuoteResponse xmlns:m="http://services.samples">${quote}</m:getQuoteResponse>`
+  return `<s:Envelope xmlns:s="${SOAP}"><s:Body>${body}</s:Body></s:Envelope>`
+}
+
 export const EXAMPLES: readonly Example[] = [
   {
     name: 'correlation-id',
@@ -260,6 +273,42 @@ export const EXAMPLES: readonly Example[] = [
           [made('/stock', '{"sku":"b"}'), ANSWER('{"sku":"b","stock":0}')],
         ],
         response: json('200', '[{"sku":"a","stock":3},{"sku":"b","stock":0}]'),
+      },
+    ],
+  },
+  {
+    name: 'split-and-send',
+    about: 'Each quote request of a SOAP message is sent by itself; the response flow joins the quotes.',
+    exchanges: [
+      {
+        request: {
+          start: 'POST /a',
+          fields: { 'content-type': 'text/xml' },
+          body: quoteRequests(['IBM', 'SUN']),
+        },
+        backend: ['IBM', 'SUN'].map(symbol => [
+          { start: 'POST /services/SimpleStockQuoteService', body: `/<\\w+:symbol>${symbol}</` },
+          { start: '200', fields: { 'content-type': 'text/xml' }, body: quoteResponse(symbol) },
+        ]),
+        response: {
+          start: '200',
+          fields: { 'content-type': '/^text\\/xml/' },
+          body: '/Envelope.*<(\\w+):getQuoteResponse.*IBM.*<(\\w+):getQuoteResponse.*SUN/',
+        },
+      },
+    ],
+  },
+  {
+    name: 'best-quote',
+    about: 'Several services are asked by copies, at most a second long; what has come then is the answer.',
+    exchanges: [
+      {
+        request: post('/a', '{"sku":"a"}'),
+        backend: [
+          [made('/north/quotes', '{"sku":"a"}'), ANSWER('{"price":10}')],
+          [made('/south/quotes', '{"sku":"a"}'), ANSWER('{"price":12}')],
+        ],
+        response: json('200', '{"quotes":[{"price":10},{"price":12}]}'),
       },
     ],
   },
