@@ -10,6 +10,7 @@ import { randomInt } from 'node:crypto'
 import { arena } from '../http1/llhttp.ts'
 import { isEqual } from '../http1/constant-time-equal.ts'
 import type { Chunk } from '../runtime/arena.ts'
+import type { CacheUsage } from '../runtime/cache-usage.ts'
 import type { TokenGrant } from './grants.ts'
 import type { TokenResult, TokenValidation } from './token-result.ts'
 import type { VerificationKey } from './verification-key.ts'
@@ -133,6 +134,9 @@ export class TokenTable {
   readonly #bytesMax: number
   #bytes = 0
   #hand = 0
+  #evictions = 0
+  /** Public, so that the reading of `#fetchGrant` has an effect that no compiler leaves out. */
+  fetched = 0
 
   /** `bytesMax`: bytes of the arena. Memory that no token has used is address space alone. */
   constructor(entriesMax: number, bytesMax: number) {
@@ -146,6 +150,10 @@ export class TokenTable {
 
   get size(): number {
     return this.#entries.length - this.#freeRows.length
+  }
+
+  usage(): CacheUsage {
+    return { entries: this.size, bytes: this.#bytes, evictions: this.#evictions }
   }
 
   /** Grant of a bearer token for the API that was asked for last, if that is `api`; null: the entry may have it. */
@@ -165,8 +173,18 @@ export class TokenTable {
     if (row < 0) return NO_ROW
     const ints = this.#ints
     const from = row << INTS_SHIFT
+    this.#fetchGrant(row)
     if (ints[from + LENGTH] !== length || !isEqual(at, ints[from + BYTES_AT]!, length)) return NO_ROW
     return row
+  }
+
+  /**
+   * Reads the grant of a row before the bytes of the token are compared. With many tokens in turn both are out of the
+   * caches of the processor, which then waits for them at the same time instead of one after the other.
+   */
+  #fetchGrant(row: number): void {
+    const grant = this.#grants[row]!
+    this.fetched = grant === null ? 0 : grant.callerKind
   }
 
   entryAt(row: number): TokenEntry {
@@ -310,6 +328,7 @@ export class TokenTable {
       const used = (row << INTS_SHIFT) + USED
       if (this.#ints[used] === 0) {
         this.remove(entry)
+        this.#evictions++
         return true
       }
       this.#ints[used] = 0
