@@ -8,6 +8,7 @@ import { nodeComponents } from '../plan/node-components.ts'
 import { reactorCount } from '../plan/reactor-planning.ts'
 import { ControlThread } from '../primary/control-thread.ts'
 import { ReactorPool } from '../primary/reactor-pool.ts'
+import { shareDeliveryCounts } from '../observe/delivery-counts.ts'
 import { nameProcess } from '../runtime/process-name.ts'
 import type { CliArguments, CommandOptions } from './arguments.ts'
 import { catchStrayOutput } from './service-log.ts'
@@ -21,6 +22,7 @@ export async function start(args: CliArguments, options: CommandOptions, compile
   const { configuration, errors } = examined
   const { runsGateway, runsKeyManager, runsTrafficManager } = nodeComponents(configuration)
   nameProcess()
+  shareDeliveryCounts()
   const reactors = new ReactorPool(compileCache)
   const control = new ControlThread(compileCache, runsKeyManager)
   if (errors.length === 0) {

@@ -65,13 +65,23 @@ export class Acceptor {
     }
     if (this.#waiting.length >= QUEUE_MAX) {
       this.#countBusy(order)
-      return Promise.resolve(refused('busy', QUEUE_MAX))
+      const refusal = refused('busy', QUEUE_MAX)
+      this.#count(order, refusal)
+      return Promise.resolve(refusal)
     }
     const { promise, resolve, reject } = Promise.withResolvers<Acceptance>()
     const chars = order.deliveries.reduce((sum, { event }) => sum + event.length, 0)
     this.#waiting.push({ order, digest: digestOf(this.#connection, order), chars, resolve, reject })
     if (!this.#isRunning) void this.#run()
     return promise
+  }
+
+  #count({ deliveries }: AcceptOrder, acceptance: Acceptance): void {
+    const { counts } = this.#connection
+    for (const [channel, some] of Map.groupBy(deliveries, ({ sender }) => sender.channel)) {
+      if (acceptance.kind === 'refused') counts.countRefused(channel, acceptance.reason, 1)
+      else if (!acceptance.isRepeated) counts.count(channel, 'accepted', some.length)
+    }
   }
 
   /** Counted with the next order of the sender, because the database is what cannot follow. */
@@ -87,7 +97,10 @@ export class Acceptor {
       const batch = this.#nextBatch()
       try {
         const acceptances = await this.#store(batch)
-        for (const [index, { resolve }] of batch.entries()) resolve(acceptances[index]!)
+        for (const [index, { order, resolve }] of batch.entries()) {
+          this.#count(order, acceptances[index]!)
+          resolve(acceptances[index]!)
+        }
       } catch (error) {
         for (const { reject } of batch) reject(error)
       }

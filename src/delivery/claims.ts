@@ -5,7 +5,7 @@ import { runTransaction } from '../database/transaction.ts'
 import type { SenderId } from './delivery.ts'
 import { CAUSE_CHARS_MAX, channelsOf, type OutboxConnection } from './outbox-schema.ts'
 import type { Verdict } from './retry-schedule.ts'
-import { type CountedMove, countMoves, lockSender } from './sender-rows.ts'
+import { type CountedMove, countEvents, countMoves, lockSender } from './sender-rows.ts'
 import { stateAfter } from './delivery-states.ts'
 
 /** A sender with deliveries that wait or are being sent. */
@@ -128,13 +128,16 @@ interface SettleTerms {
   readonly resumeMs: number
 }
 
-/** Records results, each once, in a transaction: a delivery whose claim was recovered meanwhile stays as it is. */
+/**
+ * Records results, each once, in a transaction: a delivery whose claim was recovered meanwhile stays as it is. Resolves
+ * with what was recorded, for `countEvents`.
+ */
 export async function settle(
   connection: OutboxConnection,
   pk: number,
   settlements: readonly Settlement[],
   { nowMs, resumeMs }: SettleTerms,
-): Promise<void> {
+): Promise<readonly CountedMove[]> {
   const moves: CountedMove[] = []
   for (const group of groupsOf(settlements)) {
     const { event } = group[0]!.verdict
@@ -144,6 +147,7 @@ export async function settle(
   if (resumeMs > 0) {
     await connection.db.updateTable('delivery_senders').set({ resume_ms: resumeMs }).where('pk', '=', pk).execute()
   }
+  return moves
 }
 
 /** Results that one statement can record: the same event and cause. */
@@ -219,49 +223,64 @@ interface RecoveryTerms {
  * farther ahead than any delay are due too, because the clock went back.
  */
 export async function recoverClaims(
-  { db }: OutboxConnection,
+  connection: OutboxConnection,
   senders: readonly BusySender[],
-  { term, nowMs, claimMs, delayMsMax }: RecoveryTerms,
+  terms: RecoveryTerms,
 ): Promise<number> {
   let recovered = 0
-  for (let i = 0; i < senders.length; i += SENDERS_PER_STATEMENT) {
-    const pks = senders.slice(i, i + SENDERS_PER_STATEMENT).map(({ pk }) => pk)
-    const result = await db
-      .updateTable('delivery_messages')
-      .set({ state: keptState(stateAfter('sending', 'recover')), at_ms: nowMs, claim: '' })
-      .where('sender', 'in', pks)
-      .where('state', '=', 'sending')
-      // A claim that ends later than one of now would was made before the clock went back.
-      .where(row => row.or([row('term', '!=', term), row('at_ms', '<', nowMs), row('at_ms', '>', nowMs + 2 * claimMs)]))
-      .executeTakeFirstOrThrow()
-    recovered += Number(result.numUpdatedRows)
-    await db
-      .updateTable('delivery_messages')
-      .set({ at_ms: nowMs })
-      .where('sender', 'in', pks)
-      .where('state', '=', 'waiting')
-      .where('at_ms', '>', nowMs + delayMsMax)
-      .execute()
+  for (const [channel, some] of Map.groupBy(senders, ({ sender }) => sender.channel)) {
+    for (let i = 0; i < some.length; i += SENDERS_PER_STATEMENT) {
+      const pks = some.slice(i, i + SENDERS_PER_STATEMENT).map(({ pk }) => pk)
+      const deliveries = await recoverSome(connection, pks, terms)
+      countEvents(connection, channel, [{ event: 'recover', deliveries }])
+      recovered += deliveries
+    }
   }
   return recovered
 }
 
+async function recoverSome(
+  { db }: OutboxConnection,
+  pks: readonly number[],
+  { term, nowMs, claimMs, delayMsMax }: RecoveryTerms,
+): Promise<number> {
+  const { numUpdatedRows } = await db
+    .updateTable('delivery_messages')
+    .set({ state: keptState(stateAfter('sending', 'recover')), at_ms: nowMs, claim: '' })
+    .where('sender', 'in', pks)
+    .where('state', '=', 'sending')
+    // A claim that ends later than one of now would was made before the clock went back.
+    .where(row => row.or([row('term', '!=', term), row('at_ms', '<', nowMs), row('at_ms', '>', nowMs + 2 * claimMs)]))
+    .executeTakeFirstOrThrow()
+  await db
+    .updateTable('delivery_messages')
+    .set({ at_ms: nowMs })
+    .where('sender', 'in', pks)
+    .where('state', '=', 'waiting')
+    .where('at_ms', '>', nowMs + delayMsMax)
+    .execute()
+  return Number(numUpdatedRows)
+}
+
 /** What waits for a deleted sender becomes dead letters. Their number. */
 export async function orphan(connection: OutboxConnection, sender: SenderId, nowMs: number): Promise<number> {
-  return runTransaction(connection.db, async db => {
+  const event = 'orphan'
+  const deliveries = await runTransaction(connection.db, async db => {
     const inTransaction = { ...connection, db }
     const locked = await lockSender(inTransaction, sender)
     if (locked === undefined) return 0
     const { numUpdatedRows } = await db
       .updateTable('delivery_messages')
-      .set({ state: keptState(stateAfter('waiting', 'orphan')), at_ms: nowMs, cause: 'the sender was deleted' })
+      .set({ state: keptState(stateAfter('waiting', event)), at_ms: nowMs, cause: 'the sender was deleted' })
       .where('sender', '=', locked.pk)
       .where('state', '=', 'waiting')
       .executeTakeFirstOrThrow()
-    const deliveries = Number(numUpdatedRows)
-    await countMoves(inTransaction, locked.pk, [{ from: 'waiting', event: 'orphan', deliveries }])
-    return deliveries
+    const changed = Number(numUpdatedRows)
+    await countMoves(inTransaction, locked.pk, [{ from: 'waiting', event, deliveries: changed }])
+    return changed
   })
+  countEvents(connection, sender.channel, [{ event, deliveries }])
+  return deliveries
 }
 
 function cut(cause: string): string {

@@ -5,7 +5,7 @@ import { DEFAULT_LEASE, Lease, type LeaseTimes } from './lease.ts'
 import type { SenderId } from './delivery.ts'
 import type { Outbox } from './outbox.ts'
 import { DEFAULT_SCHEDULE, type RetrySchedule } from './retry-schedule.ts'
-import { senderKey, senderOf } from './sender-rows.ts'
+import { countStored, senderKey, senderOf } from './sender-rows.ts'
 import { CLAIM_MS, type RunContext, SenderRun, type SenderPace } from './sender-run.ts'
 
 export interface DeliveryRunOptions extends Pick<RunContext, 'compose' | 'log'> {
@@ -63,6 +63,7 @@ export class DeliveryRun {
   async due(): Promise<DueDeliveries> {
     const isExpiring = await this.#expire()
     const idleMs = isExpiring ? 100 : IDLE_AGAIN_MS[this.#isShared ? 'shared' : 'embedded']
+    await countStored(this.#outbox.connection)
     const senders = await busySenders(this.#outbox.connection)
     if (senders.length === 0) {
       await this.#lease.release()

@@ -2,6 +2,7 @@
 import type { Generated, Kysely } from 'kysely'
 import { type Migration, migrateTables } from '../database/migrations.ts'
 import type { DialectName } from '../database/pooled-dialect.ts'
+import type { DeliveryCounts } from '../observe/delivery-counts.ts'
 import type { DeliveryState } from './delivery.ts'
 import type { EventCipher } from './event-cipher.ts'
 import type { StoredCount, TotalCount } from './delivery-states.ts'
@@ -70,6 +71,8 @@ export interface OutboxConnection {
   readonly area: DeliveryArea
   /** Null: events are stored as they are. */
   readonly cipher: EventCipher | null
+  /** For the metrics of the node; what a transaction did is counted when it is committed. */
+  readonly counts: DeliveryCounts
 }
 
 /**
@@ -150,9 +153,8 @@ export function channelsOf(area: DeliveryArea): readonly ['=' | '!=', string] {
 /** Creates or migrates the tables. Rejects with errors of the driver, MigrationLocked or NewerTables. */
 export async function openOutboxTables<Tables>(
   { dialect, kysely }: OutboxDatabase<Tables>,
-  area: DeliveryArea = 'deliveries',
-  cipher: EventCipher | null = null,
+  { area, cipher, counts }: Pick<OutboxConnection, 'area' | 'cipher' | 'counts'>,
 ): Promise<OutboxConnection> {
   await migrateTables(kysely, dialect, [{ part: 'delivery', migrations: [V1] }])
-  return { dialect, area, cipher, db: kysely as unknown as Kysely<OutboxTables> }
+  return { dialect, area, cipher, counts, db: kysely as unknown as Kysely<OutboxTables> }
 }

@@ -2,6 +2,7 @@
  * Events that wait for their delivery, in a database. Each thread has its own outbox over the same tables. All methods
  * reject with errors of the driver.
  */
+import { DeliveryCounts } from '../observe/delivery-counts.ts'
 import { type AcceptLimits, Acceptor } from './acceptance.ts'
 import { orphan } from './claims.ts'
 import { DatabaseClock, type OutboxClock } from './database-clock.ts'
@@ -35,6 +36,8 @@ export interface OutboxOptions {
   readonly area?: DeliveryArea
   /** Encrypts events; null: they are stored as they are. */
   readonly cipher?: EventCipher | null
+  /** In place of those of the process. */
+  readonly counts?: DeliveryCounts
   /** In place of the clock of the database. */
   readonly clock?: OutboxClock
 }
@@ -76,7 +79,8 @@ export class Outbox {
 
   /** Creates or migrates the tables. Rejects with MigrationLocked or NewerTables besides. */
   static async open<Tables>(database: OutboxDatabase<Tables>, options: OutboxOptions = {}): Promise<Outbox> {
-    return new Outbox(await openOutboxTables(database, options.area, options.cipher), options)
+    const { area = 'deliveries', cipher = null, counts = DeliveryCounts.ofProcess() } = options
+    return new Outbox(await openOutboxTables(database, { area, cipher, counts }), options)
   }
 
   /** Resolves when deliveries are durable, or none is stored. After an error, an order with a key may be repeated. */

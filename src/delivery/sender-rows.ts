@@ -1,6 +1,7 @@
 /** Rows of senders: their lock and their counts. */
 import { sql } from 'kysely'
 import type { DeliveryState, SenderCounts, SenderId } from './delivery.ts'
+import type { DeliveryEvent as CountedEvent } from '../observe/delivery-counts.ts'
 import { countChanges, type DeliveryEvent } from './delivery-states.ts'
 import { channelsOf, type OutboxConnection } from './outbox-schema.ts'
 
@@ -104,6 +105,42 @@ export async function countMoves({ db }: OutboxConnection, pk: number, moves: re
   if (changes.length === 0) return
   const assignments = changes.map(([count, by]) => sql`${sql.ref(count)} = ${sql.ref(count)} + ${by}`)
   await sql`update delivery_senders set ${sql.join(assignments)} where pk = ${pk}`.execute(db)
+}
+
+const COUNTED_AS: Readonly<Record<DeliveryEvent, CountedEvent | null>> = {
+  ...{ claim: null, release: null, recover: 'recovered', succeed: 'delivered', postpone: 'retried', fail: 'dead' },
+  ...{ orphan: 'dead', replay: 'replayed', drop: 'dropped', expire: 'expired' },
+}
+
+/** For metrics, once the transaction of the moves is committed. */
+export function countEvents(
+  { counts }: OutboxConnection,
+  channel: string,
+  moves: readonly Pick<CountedMove, 'event' | 'deliveries'>[],
+): void {
+  for (const { event, deliveries } of moves) {
+    const name = COUNTED_AS[event]
+    if (name !== null) counts.count(channel, name, deliveries)
+  }
+}
+
+/** Deliveries of the connection's area by channel, for metrics. */
+export async function countStored({ db, area, counts }: OutboxConnection): Promise<void> {
+  const rows = await db
+    .selectFrom('delivery_senders')
+    .select('channel')
+    .select(({ fn }) => [
+      fn.sum<number | string>('waiting').as('waiting'),
+      fn.sum<number | string>('delivered').as('delivered'),
+      fn.sum<number | string>('dead').as('dead'),
+    ])
+    .where('channel', ...channelsOf(area))
+    .groupBy('channel')
+    .execute()
+  const stored = rows.map(({ channel, waiting, delivered, dead }) => {
+    return [channel, { waiting: Number(waiting), delivered: Number(delivered), dead: Number(dead) }] as const
+  })
+  counts.setStored(area === 'platform' ? ['platform'] : ['sms', 'email', 'other'], new Map(stored))
 }
 
 /** `tenant`: null for all. */

@@ -10,7 +10,7 @@ import { openedEvent } from './event-cipher.ts'
 import type { Lease } from './lease.ts'
 import type { Outbox } from './outbox.ts'
 import { askedMs, type RetrySchedule, verdictOf } from './retry-schedule.ts'
-import { senderKey } from './sender-rows.ts'
+import { countEvents, senderKey } from './sender-rows.ts'
 import { TokenBucket } from './token-bucket.ts'
 
 export interface SenderPace {
@@ -201,13 +201,18 @@ export class SenderRun {
 
   async #send(claimed: ClaimedDelivery & { readonly claim: string }): Promise<void> {
     this.#onTheWay++
+    const begunAt = performance.now()
     const result = await this.#attempt(claimed)
     this.#onTheWay--
+    const { counts } = this.#connection
+    const { channel } = this.#sender
+    counts.countDuration(channel, 'attempt', (performance.now() - begunAt) / 1000)
     const { schedule, random, outbox } = this.#context
     if (result.kind === 'retry' && this.#interrupt.signal.aborted) {
       this.#settled(claimed.id, claimed.claim, { event: 'release' })
     } else {
       const nowMs = this.#nowMs()
+      if (result.kind === 'delivered') counts.countDuration(channel, 'delivery', (nowMs - claimed.acceptedMs) / 1000)
       const chance = { random: random(), isAged: outbox.clock.isTrusted() }
       this.#settled(claimed.id, claimed.claim, verdictOf(result, claimed, nowMs, schedule, chance))
       if (result.kind === 'retry' && result.afterMs !== null) this.#pauseSender(nowMs, result.afterMs)
@@ -303,11 +308,13 @@ export class SenderRun {
     const terms = { claim, term: this.#term, count, nowMs, untilMs: nowMs + CLAIM_MS }
     const debtMs = this.#bucket.debtMs(performance.now())
     const resumeMs = Math.ceil(Math.max(this.#resumeMs, debtMs > 0 ? nowMs + debtMs : 0))
-    const claimed = await runTransaction(this.#connection.db, async db => {
+    const { claimed, moves } = await runTransaction(this.#connection.db, async db => {
       const inTransaction = { ...this.#connection, db }
-      if (settlements.length > 0) await settle(inTransaction, this.#pk, settlements, { nowMs, resumeMs })
-      return count > 0 ? claimDue(inTransaction, this.#pk, terms) : []
+      const moves =
+        settlements.length > 0 ? await settle(inTransaction, this.#pk, settlements, { nowMs, resumeMs }) : []
+      return { claimed: count > 0 ? await claimDue(inTransaction, this.#pk, terms) : [], moves }
     })
+    countEvents(this.#connection, this.#sender.channel, moves)
     return claimed.map(each => ({ ...each, claim }))
   }
 

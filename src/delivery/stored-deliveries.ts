@@ -6,7 +6,7 @@ import type { DeadLetters, Delivery, DeliveryFilter, DeliveryPage, DeliveryState
 import { stateAfter } from './delivery-states.ts'
 import { openedEvent } from './event-cipher.ts'
 import { channelsOf, type MessageRow, type OutboxConnection } from './outbox-schema.ts'
-import { countMoves, waitingByTenant, waitingInAll } from './sender-rows.ts'
+import { countEvents, countMoves, waitingByTenant, waitingInAll } from './sender-rows.ts'
 
 /** Dead letters of one call. */
 const DEAD_LETTERS_MAX = 1000
@@ -113,7 +113,7 @@ export async function replayDeadLetters(
   { senderWaitingMax, tenantWaitingMax, allWaitingMax }: WaitingLimits,
 ): Promise<number> {
   const { tenant } = letters
-  return changeDeadLetters(connection, letters, async (inTransaction, pk, ids, waiting) => {
+  return changeDeadLetters(connection, letters, 'replay', async (inTransaction, pk, ids, waiting) => {
     const ofTenant = (await waitingByTenant(inTransaction, [tenant])).get(tenant) ?? 0
     const ofAll = await waitingInAll(inTransaction)
     const room = Math.min(senderWaitingMax - waiting, tenantWaitingMax - ofTenant, allWaitingMax - ofAll)
@@ -134,7 +134,7 @@ export async function replayDeadLetters(
 }
 
 export async function dropDeadLetters(connection: OutboxConnection, letters: DeadLetters): Promise<number> {
-  return changeDeadLetters(connection, letters, (inTransaction, pk, ids) =>
+  return changeDeadLetters(connection, letters, 'drop', (inTransaction, pk, ids) =>
     remove(inTransaction, pk, ids, 'dead', 'drop'),
   )
 }
@@ -150,22 +150,25 @@ type DeadLetterChange = (
 async function changeDeadLetters(
   connection: OutboxConnection,
   letters: DeadLetters,
+  event: 'replay' | 'drop',
   change: DeadLetterChange,
 ): Promise<number> {
   if ('ids' in letters && letters.ids.length === 0) return 0
   const { tenant, ...rest } = letters
   const filter: DeliveryFilter = 'ids' in rest ? { tenant, state: 'dead' } : { tenant, state: 'dead', ...rest }
-  let select = listed(connection, filter).select(['m.id', 'm.sender']).orderBy('m.id')
+  let select = listed(connection, filter).select(['m.id', 'm.sender', 's.channel']).orderBy('m.id')
   if ('ids' in rest) select = select.where('m.id', 'in', rest.ids.slice(0, DEAD_LETTERS_MAX))
   const found = await select.limit(DEAD_LETTERS_MAX).execute()
   let changed = 0
   for (const [pk, rows] of Map.groupBy(found, ({ sender }) => Number(sender))) {
-    changed += await runTransaction(connection.db, async db => {
+    const deliveries = await runTransaction(connection.db, async db => {
       const inTransaction = { ...connection, db }
       const waiting = await lockCounts(inTransaction, pk)
       const ids = rows.map(({ id }) => id)
       return waiting === undefined ? 0 : change(inTransaction, pk, ids, waiting)
     })
+    countEvents(connection, rows[0]!.channel, [{ event, deliveries }])
+    changed += deliveries
   }
   return changed
 }
@@ -220,20 +223,20 @@ export async function expire(
   const { db, area } = connection
   const senders = await db
     .selectFrom('delivery_senders')
-    .select(['pk', 'delivered', 'dead'])
+    .select(['pk', 'channel', 'delivered', 'dead'])
     .where('channel', ...channelsOf(area))
     .where(row => row.or([row('delivered', '>', 0), row('dead', '>', 0)]))
     .execute()
   let removed = 0
-  for (const { pk, delivered, dead } of senders) {
-    const own = (state: 'delivered' | 'dead', keepMs: number, excess: number) =>
-      expireState(connection, Number(pk), state, {
-        beforeMs: isAged ? nowMs - keepMs : 0,
-        excess,
-        most: most - removed,
-      })
-    removed += await own('delivered', deliveredMs, Number(delivered) - deliveredMax)
-    removed += await own('dead', deadMs, Number(dead) - deadMax)
+  for (const { pk, channel, delivered, dead } of senders) {
+    const own = async (state: 'delivered' | 'dead', keepMs: number, excess: number): Promise<void> => {
+      const limits = { beforeMs: isAged ? nowMs - keepMs : 0, excess, most: most - removed }
+      const deliveries = await expireState(connection, Number(pk), state, limits)
+      countEvents(connection, channel, [{ event: 'expire', deliveries }])
+      removed += deliveries
+    }
+    await own('delivered', deliveredMs, Number(delivered) - deliveredMax)
+    await own('dead', deadMs, Number(dead) - deadMax)
   }
   if (isAged) await expireUnused(connection, nowMs - deliveredMs, nowMs - deadMs)
   return removed

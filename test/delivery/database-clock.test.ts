@@ -5,6 +5,7 @@ import { Kysely } from 'kysely'
 import { ConnectionPool } from '../../src/database/connection-pool.ts'
 import { PooledDialect } from '../../src/database/pooled-dialect.ts'
 import { DatabaseClock } from '../../src/delivery/database-clock.ts'
+import { DeliveryCounts } from '../../src/observe/delivery-counts.ts'
 import type { OutboxTables } from '../../src/delivery/outbox-schema.ts'
 import { KINDS } from '../control/registry/real-databases.ts'
 import { embeddedSettings } from '../mounted/healthcare/storage-databases.ts'
@@ -32,7 +33,13 @@ test('a clock that jumps by more than a minute is not trusted to judge ages', as
   const pool = new ConnectionPool(async () => connection, embeddedSettings().pool)
   const db = new Kysely<OutboxTables>({ dialect: new PooledDialect('sqlite', pool) })
   t.after(() => db.destroy())
-  const clock = new DatabaseClock({ db, dialect: 'sqlite', area: 'deliveries', cipher: null })
+  const clock = new DatabaseClock({
+    db,
+    dialect: 'sqlite',
+    area: 'deliveries',
+    cipher: null,
+    counts: new DeliveryCounts(),
+  })
   for (const [index, [offsetMs, isTrusted]] of READINGS.entries()) {
     nowMs = NOON + offsetMs
     assert.ok(Math.abs((await clock.read(true)) - nowMs) < 60_000, `reading ${index}`)

@@ -73,6 +73,14 @@ describe('notification senders', { concurrency: 3 }, () => {
     while (mails.received.length < 1) await sleep(20)
     const [mail] = mails.received
     assert.deepEqual([mail!.from, mail!.to, mail!.user], ['acme@example.com', ['bob@example.com'], 'ann'])
+    // A result is recorded some milliseconds after the provider has it.
+    for (const channel of ['sms', 'email']) {
+      const counted = new RegExp(`^sluice_delivery_events_total{channel="${channel}",event="delivered"} 1$`, 'm')
+      while (!counted.test(await metricsOf(gateway))) await sleep(20)
+      const metrics = await metricsOf(gateway)
+      assert.match(metrics, new RegExp(`^sluice_delivery_events_total{channel="${channel}",event="accepted"} 1$`, 'm'))
+      assert.match(metrics, new RegExp(`^sluice_delivery_duration_seconds_count{channel="${channel}"} 1$`, 'm'))
+    }
     const { history, pools: rows } = await pools()
     assert.ok(history.find(({ name }: { name: string }) => name === 'background').tasks >= 3)
     assert.ok(rows.find(({ name }: { name: string }) => name === 'background').running <= 2)
@@ -125,6 +133,10 @@ describe('notification senders', { concurrency: 3 }, () => {
     })
   }
 })
+
+async function metricsOf({ healthPort }: RunningGateway): Promise<string> {
+  return (await fetch(`http://127.0.0.1:${healthPort}/metrics`)).text()
+}
 
 function nameOf({ program }: RunningGateway): string {
   return `${hostname()}:${program.child.pid}`

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { bodyOf, fieldOf, MailServer } from '../harness/mail-server.ts'
 import { home, leave, sluice, start } from '../harness/operator.ts'
 import { freePort, type RunningGateway } from '../harness/program.ts'
@@ -105,4 +106,11 @@ test('a version that a reload brings: to the owner of an application with anothe
   assert.deepEqual(mail!.to, ['alice@example.com'])
   assert.equal(fieldOf(mail!, 'Subject'), 'New version: Orders 2.0.0')
   assert.equal(mailServer!.mails.length, 2)
+  const delivered = /^sluice_delivery_events_total\{channel="platform",event="delivered"\} 2$/m
+  const stored = /^sluice_deliveries\{channel="platform",state="delivered"\} 2$/m
+  for (const pattern of [delivered, stored]) while (!pattern.test(await metrics())) await sleep(20)
 })
+
+async function metrics(): Promise<string> {
+  return (await fetch(`http://127.0.0.1:${gateway.healthPort}/metrics`)).text()
+}
