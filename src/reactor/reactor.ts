@@ -1,32 +1,24 @@
 /**
- * One reactor: an event loop with its listeners, client connections, backend pools, timers and counters. The
- * constructor builds all parts of the hot path from a plan; a reload changes them in place. `proxy/pipeline.ts` has the
- * order of the phases of a request. Runs in a worker thread (reactor-thread.ts), and in tests in the main thread.
+ * One reactor: an event loop with client connections, backend pools, timers and counters. The constructor builds all
+ * parts of the hot path from a plan; a reload changes them in place. `client-connections.ts` accepts connections;
+ * `proxy/pipeline.ts` has the order of the phases of a request. Runs in a worker thread (reactor-thread.ts), and in
+ * tests in the main thread.
  */
 import type { Failure } from '../proxy/exchange/contract.ts'
-import { newIdPrefix } from '../proxy/exchange/correlation-id.ts'
 import type { Exchange } from '../proxy/exchange/exchange.ts'
-import type { ConnectionContext, ConnectionContexts } from '../proxy/exchange/connection-context.ts'
+import type { ConnectionContexts } from '../proxy/exchange/connection-context.ts'
 import type { BackendTunnelPeer } from '../proxy/exchange/tunnel.ts'
 import { corsPolicyOf } from '../filters/cors-policy.ts'
 import type { Head } from '../http1/head.ts'
-import { arena, Parser } from '../http1/llhttp.ts'
-import { MessageReader } from '../http1/message-reader.ts'
-import { ExpectedSection, RepeatedSections } from '../http1/repeated-sections.ts'
+import { arena } from '../http1/llhttp.ts'
+import { RepeatedSections } from '../http1/repeated-sections.ts'
 import { CompiledSequences } from '../mediation/compiled-sequences.ts'
 import { type FlowStatistics, statisticsOf } from '../mediation/flow-statistics.ts'
 import { ApiMetrics } from '../observe/api-metrics.ts'
 import { METRIC, MetricsColumn, sizeCell, statusCell } from '../observe/metrics.ts'
 import { ThreadWatch } from '../observe/thread-metrics.ts'
-import {
-  type ApiChanges,
-  type ApiPlan,
-  CLIENT_SLOTS,
-  type ListenerPlan,
-  type LivePlan,
-  type ReactorPlan,
-} from '../plan/reactor-plan.ts'
-import { mergeSockets, type SocketTable } from '../plan/listening-sockets.ts'
+import type { ApiChanges, ApiPlan, LivePlan, ReactorPlan } from '../plan/reactor-plan.ts'
+import { ClientConnections } from './client-connections.ts'
 import { DeployedApis } from './deployed-apis.ts'
 import { FaultResponder, requestFieldsOf } from '../faults/fault-responder.ts'
 import { CorsMediation } from '../proxy/cors-mediation.ts'
@@ -34,7 +26,7 @@ import { WebSocketMediation } from '../proxy/websocket-mediation.ts'
 import { ReactorAuth } from '../auth/reactor-auth.ts'
 import { CounterTable } from '../throttle/counter-table.ts'
 import { Throttle } from '../throttle/throttle.ts'
-import { isSecured, Listener, missingDescriptor } from './listener.ts'
+import { missingDescriptor } from './listener.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
 import { ReactorTls } from './reactor-tls.ts'
 import { isMediated } from './mediation-loading.ts'
@@ -46,17 +38,11 @@ import { ReactorInspector } from './reactor-inspector.ts'
 import { recordTimelines } from '../protocol/timelines.ts'
 import { newContexts, updateContexts } from './contexts.ts'
 import { DnsCache } from '../socket/dns-cache.ts'
-import { CidrList, unmappedAddress } from '../socket/ip-address.ts'
-import type { ByteSocket } from '../socket/byte-socket.ts'
-import type { ConnectionAddresses } from '../socket/proxy-header.ts'
+import type { SocketTable } from '../plan/listening-sockets.ts'
 import { ResourceCache } from '../route/resource-cache.ts'
 import { Router } from '../route/router.ts'
-import { Admission } from '../proxy/source/admission.ts'
-import { ProxyHeaderReader, refuseProxy } from '../proxy/source/proxy-header-reader.ts'
-import type { Client, ConnectionCallbacks } from '../proxy/source/connection-callbacks.ts'
-import { StrippedResponseFields } from '../proxy/source/response-writer.ts'
-import { type DecodedFields, RequestCounter, RequestDecoder } from '../proxy/source/request-decoder.ts'
-import { SourceConnection } from '../proxy/source/source-connection.ts'
+import type { ConnectionCallbacks } from '../proxy/source/connection-callbacks.ts'
+import type { SourceConnection } from '../proxy/source/source-connection.ts'
 import { EventClock } from '../runtime/event-clock.ts'
 import { Registry } from '../runtime/registry.ts'
 import { SharedGauge } from '../runtime/shared-gauge.ts'
@@ -64,7 +50,7 @@ import { EndpointTable } from '../proxy/target/endpoint-table.ts'
 import type { PoolContext } from '../proxy/target/connection-pool.ts'
 import { StrippedRequestFields } from '../proxy/target/stripped-request-fields.ts'
 import { insteadOfTunnel, type Pipeline, refuse, refuseAtOnce, runPipeline } from '../proxy/pipeline.ts'
-import { clientLimits, dateLine, forwardingKey } from './settings.ts'
+import { dateLine } from './settings.ts'
 
 /** Time between two ticks in milliseconds: resolution of all deadlines. */
 const TICK_MS = 100
@@ -82,23 +68,8 @@ export class Reactor implements ConnectionCallbacks {
   readonly #throttle: Throttle
   readonly #sharedCounting: SharedCounting
   readonly #clusterReports: ClusterReports
-  readonly #admission: Admission
+  readonly #clients: ClientConnections
   readonly #dns: DnsCache
-  #trusted: CidrList
-  /** Settings that known clients were made with. */
-  #forwardingKey: string
-  readonly #idPrefix = newIdPrefix()
-  readonly #requestCounter = new RequestCounter()
-  /** Response fields that are stripped, by transport of the client. */
-  readonly #stripped: Readonly<Record<keyof ConnectionContexts, StrippedResponseFields>>
-  /** Fields that clients repeat, by transport, because the limits differ. */
-  readonly #repeatedFields = {
-    plain: new RepeatedSections<DecodedFields>(),
-    secured: new RepeatedSections<DecodedFields>(),
-  }
-  readonly #connections = new Registry<SourceConnection>()
-  /** Accepted connections whose PROXY header is not complete. */
-  readonly #headerReaders = new Set<ProxyHeaderReader>()
   /** Shared by the pools of backend connections. */
   readonly #pools: PoolContext
   readonly #apis: DeployedApis
@@ -106,7 +77,6 @@ export class Reactor implements ConnectionCallbacks {
   readonly #sequences: CompiledSequences
   readonly #endpoints: EndpointTable
   readonly #heartbeats: Int32Array
-  readonly #listeners: readonly Listener[]
   /** Null until an API needs it. */
   #mediation: ReactorMediation | null = null
   readonly #statistics: FlowStatistics | null
@@ -114,8 +84,6 @@ export class Reactor implements ConnectionCallbacks {
   #timer: NodeJS.Timeout | null = null
   /** Monotonic milliseconds at the last tick. */
   #coarseNow = performance.now()
-  /** N of http-incoming-N. */
-  #nextId = 1
   #nextSecondMs = 0
 
   constructor(plan: ReactorPlan, options: ReactorOptions) {
@@ -126,7 +94,7 @@ export class Reactor implements ConnectionCallbacks {
     this.#threadWatch = new ThreadWatch(this.#metrics, TICK_MS)
     this.#heartbeats = new Int32Array(plan.heartbeats)
     this.inspector = new ReactorInspector(plan, lister => {
-      for (const connection of this.#connections) connection.show(lister)
+      this.#clients.show(lister)
       for (const connection of this.#pools.connections) connection.show(lister)
     })
     const nowMs = () => this.#coarseNow
@@ -144,17 +112,13 @@ export class Reactor implements ConnectionCallbacks {
     this.#clusterReports = new ClusterReports(this.#throttle, this.#metrics)
     this.#clusterReports.use(plan.throttling.reportMs)
     this.#contexts = this.#newContexts()
-    const { plain, secured } = this.#contexts
-    this.#stripped = {
-      plain: new StrippedResponseFields(plain.settings),
-      secured: new StrippedResponseFields(secured.settings),
-    }
-    this.#trusted = new CidrList(plan.http.trusted_proxies)
-    this.#forwardingKey = forwardingKey(plan.http)
+    const { plain } = this.#contexts
     const gauge = new SharedGauge(plan.gauge, plan.reactors, plan.reactor)
-    this.#admission = this.#newAdmission(gauge)
     this.#tls = new ReactorTls(options.tls, plan)
-    this.#listeners = plan.listeners.map(listener => this.#newListener(listener))
+    this.#clients = new ClientConnections(plan, {
+      ...{ options, contexts: this.#contexts, metrics: this.#metrics, gauge, tls: this.#tls.server, callbacks: this },
+      ended: () => this.#endDrain(),
+    })
     this.#dns = new DnsCache(plan.http['dns.cache_seconds'])
     this.#pools = this.#newPoolContext(gauge)
     this.#resourceCache = new ResourceCache(this.#metrics, nowMs)
@@ -224,17 +188,6 @@ export class Reactor implements ConnectionCallbacks {
     }
   }
 
-  #newListener(plan: ListenerPlan): Listener {
-    return new Listener(plan, isSecured(plan) ? this.#tls.server : null, {
-      level: this.#options.level,
-      // A single reactor too: a successor may have several (D177).
-      reusePort: process.platform === 'linux',
-      newClient: (address, listener) => this.#newClient(address, listener),
-      accept: (socket, listener) => this.#accept(socket, listener),
-      threw: error => this.#options.report('error', 'bug', { CAUSE_OF_ERROR: String(error) }),
-    })
-  }
-
   #newContexts(): ConnectionContexts {
     const clock = new EventClock()
     recordTimelines(this.#plan.recorder.size > 0, clock)
@@ -243,28 +196,13 @@ export class Reactor implements ConnectionCallbacks {
     return newContexts(this.#plan, { ...common, clock, now: clock.now }, TICK_MS)
   }
 
-  #newAdmission(gauge: SharedGauge): Admission {
-    const { http, clients, clientSeed, reactor, reactors, connectionLimits } = this.#plan
-    const byClient = http.max_connections_per_client < 0 ? null : new SharedGauge(clients, reactors, reactor)
-    return new Admission(
-      gauge,
-      clientLimits(this.#plan),
-      connectionLimits.clients,
-      byClient,
-      http.max_connections_per_client,
-      CLIENT_SLOTS,
-      clientSeed,
-      this.#metrics,
-    )
-  }
-
   // ---- start, reload, end -----------------------------------------------------------------------------------------
 
   /** Starts listening; resolves with the ports, in the order of the listeners. */
   async start(): Promise<readonly number[]> {
     this.#timer = setInterval(() => this.#tick(), TICK_MS)
     await this.#sharedCounting.use(this.#plan.redis)
-    return Promise.all(this.#listeners.map(listener => listener.open()))
+    return this.#clients.listen()
   }
 
   /**
@@ -272,7 +210,7 @@ export class Reactor implements ConnectionCallbacks {
    * built.
    */
   deploy(live: LivePlan, apis: ApiChanges, { tls, validator, mediation }: LoadedParts): void {
-    const trusted = new CidrList(live.http.trusted_proxies)
+    const applyClients = this.#clients.prepare(live)
     if (mediation !== null) this.#mediation ??= this.#newMediation(mediation, { ...this.#plan, ...live, apis: [] })
     const applyApis = this.#apis.prepare(apis)
     const applySequences = this.#sequences.prepare(live.faults.sequences)
@@ -288,16 +226,14 @@ export class Reactor implements ConnectionCallbacks {
     const { plain, secured } = this.#contexts
     plain.requestKinds.capture([...requestFieldsOf(live.faults), ...this.#plan.accessLog.fields])
     plain.requestKinds.strip([live.auth.backendJwt.field])
-    this.#repeatedFields.plain.clear()
-    this.#repeatedFields.secured.clear()
     this.#pipeline.cors = corsPolicyOf(live.cors)
     this.#pipeline.readinessPath = live.http.readiness_path
     const oldKeepAliveMs = { plain: plain.settings.targetKeepAliveMs, secured: secured.settings.targetKeepAliveMs }
     this.#updateSettings(live)
+    applyClients()
     this.#auth.updatePlan(live.auth, validator)
     void this.#sharedCounting.use(live.redis)
     this.#clusterReports.use(live.throttling.reportMs)
-    if (forwardingKey(live.http) !== this.#forwardingKey) this.#updateClients(trusted, live.http)
     for (const pool of this.#pools.pools) {
       const { secured: isSecured } = pool.route
       const { closesTargets, targetKeepAliveMs } = pool.context.settings
@@ -314,28 +250,17 @@ export class Reactor implements ConnectionCallbacks {
   #updateSettings(live: LivePlan): void {
     const { http, resourceCacheMs, warnOn500 } = live
     updateContexts(this.#contexts, live)
-    for (const transport of ['plain', 'secured'] as const) {
-      this.#stripped[transport].update(this.#contexts[transport].settings)
-      this.#pools.stripped[transport].update()
-    }
+    this.#pools.stripped.plain.update()
+    this.#pools.stripped.secured.update()
     this.#pools.warnOn500 = warnOn500
     this.inspector.recorder.update(live.recorder)
     this.#dns.setTtl(http['dns.cache_seconds'])
     this.#resourceCache.setLifetime(resourceCacheMs)
-    this.#admission.setLimits(clientLimits(live))
-  }
-
-  /** Applies trusted proxies and forwarding fields, from the next request of each client on. */
-  #updateClients(trusted: CidrList, http: LivePlan['http']): void {
-    this.#trusted = trusted
-    this.#forwardingKey = forwardingKey(http)
-    for (const listener of this.#listeners) listener.forgetClients()
-    for (const { client } of this.#connections) client.decoder.update(trusted.includes(client.address))
   }
 
   /** The listening sockets by name, for another process. */
   get sockets(): SocketTable {
-    return mergeSockets(this.#listeners.map(listener => listener.sockets))
+    return this.#clients.sockets
   }
 
   /**
@@ -346,7 +271,7 @@ export class Reactor implements ConnectionCallbacks {
     this.#setDraining(keepsIdle)
     void this.stopWork().then(() => this.#endDrain())
     for (const pool of this.#pools.pools) pool.closeIdle()
-    if (!keepsIdle) for (const connection of [...this.#connections]) connection.drain()
+    if (!keepsIdle) this.#clients.closeIdle()
     // Connections that the kernel has accepted already are still served, once.
     setTimeout(() => {
       this.stopListening()
@@ -362,7 +287,7 @@ export class Reactor implements ConnectionCallbacks {
   }
 
   stopListening(): void {
-    for (const listener of this.#listeners) listener.close()
+    this.#clients.stopListening()
   }
 
   /** Work of mounted APIs beside requests: no job begins any more. Resolves once those that run have ended. */
@@ -374,8 +299,7 @@ export class Reactor implements ConnectionCallbacks {
   cutOff(): void {
     this.#mediation?.giveUpWork()
     this.#setDraining(false)
-    for (const connection of [...this.#connections]) connection.cutOff()
-    for (const reader of [...this.#headerReaders]) reader.close()
+    this.#clients.cutOff()
     this.#endDrain()
   }
 
@@ -396,12 +320,10 @@ export class Reactor implements ConnectionCallbacks {
   }
 
   #endDrain(): void {
-    const isListening = this.#listeners.some(listener => listener.isOpen)
-    const open = this.#connections.size + this.#headerReaders.size
     const isWorking = this.#mediation !== null && !this.#mediation.isWorkOver
     // Without its timer the reactor has stopped already.
     if (!this.#contexts.plain.isDraining || this.#timer === null) return
-    if (!isListening && open === 0 && !isWorking) this.#options.drained()
+    if (!this.#clients.isListening && this.#clients.size === 0 && !isWorking) this.#options.drained()
   }
 
   #tick(): void {
@@ -426,96 +348,14 @@ export class Reactor implements ConnectionCallbacks {
   #pauseWithoutDescriptor(): void {
     const code = missingDescriptor()
     if (code === '') return
-    const paused = this.#listeners.filter(listener => listener.pause())
-    if (paused.length === 0) return
-    this.#metrics.add(METRIC.acceptPauses, paused.length)
+    const paused = this.#clients.pause()
+    if (paused === 0) return
+    this.#metrics.add(METRIC.acceptPauses, paused)
     const CAUSE_OF_ERROR = `no descriptor is left for a connection (${code}, ulimit -n)`
     this.#options.report('error', 'accepting paused', { CAUSE_OF_ERROR })
   }
 
-  // ---- client connections -----------------------------------------------------------------------------------------
-
-  #accept(socket: ByteSocket, listener: Listener): void {
-    const address = unmappedAddress(socket.remoteAddress)
-    const { scheme, proxies } = listener
-    const context = this.#contexts[transportOf(scheme)]
-    if (proxies !== null && !proxies.includes(address)) {
-      const cause = 'its sender is in no network of listener.proxy_protocol.networks'
-      refuseProxy(socket, address, cause, context)
-    } else if (!this.#admission.enter(scheme)) socket.reset()
-    else if (proxies === null) this.#open(socket, listener, address, null, 0)
-    else this.#readProxyHeader(socket, listener, address, context)
-  }
-
-  /** The connection has entered; its client is not known yet. */
-  #readProxyHeader(socket: ByteSocket, listener: Listener, proxy: string, context: ConnectionContext): void {
-    const reader: ProxyHeaderReader = new ProxyHeaderReader(socket, proxy, context, {
-      read: (addresses, rest) => {
-        this.#headerReaders.delete(reader)
-        return this.#open(socket, listener, addresses?.source ?? proxy, addresses, rest)
-      },
-      closed: () => {
-        if (!this.#headerReaders.delete(reader)) return
-        this.#admission.leave(listener.scheme)
-        this.#endDrain()
-      },
-    })
-    this.#headerReaders.add(reader)
-    reader.open()
-  }
-
-  /**
-   * Opens a connection that has entered. `addresses`: as the PROXY header has them. `rest`: bytes that were read
-   * already, at the start of the shared read buffer. Returns the view for the next read.
-   */
-  #open(
-    socket: ByteSocket,
-    listener: Listener,
-    address: string,
-    addresses: ConnectionAddresses | null,
-    rest: number,
-  ): Uint8Array | undefined {
-    const { scheme } = listener
-    if (!this.#admission.admitClient(address, scheme)) {
-      socket.reset()
-      return undefined
-    }
-    const transport = transportOf(scheme)
-    const context = this.#contexts[transport]
-    const parser = Parser.forRequests(context.part.spans)
-    if (parser === undefined) {
-      this.#admission.release(address, scheme)
-      socket.reset()
-      return undefined
-    }
-    const { requestKinds, requestHeads, requestLimits: limits, trailerHeads, memory } = context
-    const fields = this.#repeatedFields[transport]
-    const client = listener.client(address)
-    const reader = new MessageReader(parser, requestKinds, requestHeads, trailerHeads, limits, fields, client.expected)
-    const isTls = isSecured(listener)
-    const connection = new SourceConnection(
-      this.#nextId++,
-      isTls ? listener.secure(socket, memory.shared.view.slice(0, rest)) : socket,
-      client,
-      reader,
-      this.#stripped[transport],
-      context,
-      this,
-      addresses,
-    )
-    this.#connections.add(connection)
-    connection.open()
-    return rest === 0 || isTls ? undefined : connection.resumeRead(rest)
-  }
-
-  #newClient(address: string, { scheme, kind }: Listener): Client {
-    const logsAgents = this.#options.accessLog !== null || this.#options.analytics !== null
-    const isTrusted = this.#trusted.includes(address)
-    const traces = this.#options.traces?.sampling ?? null
-    const context = this.#contexts[transportOf(scheme)]
-    const decoder = new RequestDecoder(context, this.#requestCounter, { address, scheme }, isTrusted, logsAgents)
-    return { address, idPrefix: this.#idPrefix, decoder, expected: new ExpectedSection(), scheme, kind, traces }
-  }
+  // ---- callbacks of client connections ----------------------------------------------------------------------------
 
   process(exchange: Exchange): Promise<() => void> | undefined {
     return runPipeline(exchange, this.#pipeline)
@@ -552,9 +392,7 @@ export class Reactor implements ConnectionCallbacks {
   }
 
   connectionClosed(connection: SourceConnection): void {
-    this.#connections.delete(connection)
-    const { address, scheme } = connection.client
-    this.#admission.release(address, scheme)
+    this.#clients.closed(connection)
     this.#endDrain()
   }
 
@@ -567,8 +405,4 @@ export class Reactor implements ConnectionCallbacks {
       CONNECTION: `http-incoming-${exchange.sourceId}`,
     })
   }
-}
-
-function transportOf(scheme: Client['scheme']): keyof ConnectionContexts {
-  return scheme === 'https' ? 'secured' : 'plain'
 }
