@@ -1,10 +1,10 @@
 /**
- * A running node, in the primary: the parts that its role starts (reactors, control thread, management), health port,
- * control socket, reloads, and its end. A node of a role without any part answers health port and control socket only.
+ * The life of a node, in the primary: start of reactors and control thread, health port, control socket, replacement by
+ * another process, and end. `node-parts.ts` has its parts. A node without any part only answers the health port and the
+ * control socket.
  */
-import type { ApiProjects } from '../apis/api-projects.ts'
-import { type Log, logEvent } from '../observe/log.ts'
-import { allocateMetrics, METRIC, MetricsColumn } from '../observe/metrics.ts'
+import { logEvent } from '../observe/log.ts'
+import { METRIC, MetricsColumn } from '../observe/metrics.ts'
 import { ThreadWatch } from '../observe/thread-metrics.ts'
 import type { ControlStarted, FirstAccount } from '../plan/control-messages.ts'
 import { openFileLimit, reservedConnections } from '../plan/descriptor-planning.ts'
@@ -12,49 +12,28 @@ import { socketName } from '../plan/listening-sockets.ts'
 import { readLifecycleFile } from '../apis/lifecycle-file.ts'
 import { LISTENER_SECTIONS, planListeners } from '../plan/listener-planning.ts'
 import { hasManagementListener, managementAddress } from '../plan/management-plan.ts'
-import type { NodeComponents } from '../plan/node-components.ts'
 import { healthAddress, type ListenAddress, probePort } from '../plan/ports.ts'
 import { receiverAddress } from '../plan/receiver-planning.ts'
 import type { FromReactor } from '../plan/reactor-messages.ts'
-import type { ListenerPlan, ReactorPlan } from '../plan/reactor-plan.ts'
-import { planReactors, reactorCount } from '../plan/reactor-planning.ts'
+import type { ListenerPlan } from '../plan/reactor-plan.ts'
+import { reactorCount } from '../plan/reactor-planning.ts'
 import { deleteStaleFiles } from '../runtime/temporary-files.ts'
 import { AccessLogOutput, checkAccessLog } from './access-log-output.ts'
-import { type ActiveState, type OpenedState, openState } from './active-state.ts'
-import { ApiService } from './api-service.ts'
+import { type OpenedState, openState } from './active-state.ts'
 import { type ApiWatch, watchHome } from './api-watch.ts'
-import { controlPlan, type SharedMemory, takesIssuer } from './control-plan.ts'
+import { controlPlan, takesIssuer } from './control-plan.ts'
 import { type CommandHandler, CommandRefused, ControlSocket } from './control-socket.ts'
-import type { ControlThread } from './control-thread.ts'
-import { DashboardService, type DashboardSources } from './dashboard-service.ts'
 import { DataLock } from './data-lock.ts'
-import { EndpointService } from './endpoint-service.ts'
 import type { Predecessor, SuccessorProgram } from './handover.ts'
 import { type HealthListener, startHealthListener } from './health-listener.ts'
-import type { Installation, LoadedHome } from './home-loading.ts'
-import { installedVersion, MetricsService } from './metrics-service.ts'
-import { PoolService } from './pool-service.ts'
+import type { LoadedHome } from './home-loading.ts'
+import { installedVersion } from './metrics-service.ts'
+import { type ActiveHome, type NodeContext, NodeParts } from './node-parts.ts'
 import { type Readiness, readiness } from './readiness.ts'
-import type { PoolOwner, ReactorPool } from './reactor-pool.ts'
-import { ReloadQueue } from './reload-queue.ts'
-import { Reloader } from './reloader.ts'
-import { COMMANDS, homeCommands, reactorCommands } from './socket-commands.ts'
-import { chooseLevel } from './socket-level.ts'
-import { allocateCounters, ThrottleService } from './throttle-service.ts'
+import type { PoolOwner } from './reactor-pool.ts'
 import { replaceNode } from './upgrade.ts'
 
-export interface NodeOptions {
-  readonly installation: Installation
-  readonly projects: ApiProjects
-  /** Without errors, but for those of single APIs. */
-  readonly loaded: LoadedHome
-  readonly components: NodeComponents
-  /** Neither is started on a node whose role does not have it. */
-  readonly reactors: ReactorPool
-  readonly control: ControlThread
-  /** Milliseconds that the start waits for a database that cannot be reached. */
-  readonly databaseWaitMs: number
-  readonly log: Log
+export interface NodeOptions extends NodeContext {
   /** The process cannot go on. */
   readonly fatal: (cause: string) => void
   /** The process that this one replaces; null: none. */
@@ -76,33 +55,11 @@ export interface NodeAddresses {
   readonly firstAccount: FirstAccount | null
 }
 
-/** What a node has that knows APIs: one with reactors, a key manager, or both. */
-interface ActiveHome {
-  readonly active: ActiveState
-  readonly reloader: Reloader
-  readonly reloads: ReloadQueue
-  readonly apis: ApiService
-  readonly dashboard: DashboardService
-}
-
-/** Columns of the table of counters beside those of the reactors: the primary's and the control thread's. */
-const OTHER_COLUMNS = 2
-
 export class Node {
   readonly #options: NodeOptions
   /** Null until a predecessor has released it. */
   #lock: DataLock | null
-  /** One per reactor. */
-  readonly #plans: readonly ReactorPlan[]
-  readonly #shared: SharedMemory
-  /** Null on a node without reactors. */
-  readonly #endpoints: EndpointService | null
-  /** Null on a node without reactors. */
-  readonly #throttling: ThrottleService | null
-  /** Null on a node without reactors. */
-  readonly #pools: PoolService | null
-  /** Null on a node without any part. */
-  readonly #home: ActiveHome | null
+  readonly #parts: NodeParts
   #watch: ApiWatch | null = null
   #health: HealthListener | null = null
   #accessLog: AccessLogOutput | null = null
@@ -114,20 +71,7 @@ export class Node {
   private constructor(options: NodeOptions, lock: DataLock | null, state: OpenedState | null) {
     this.#options = options
     this.#lock = lock
-    this.#plans = state !== null && options.components.runsGateway ? plansOf(options, state) : []
-    const [plan] = this.#plans
-    this.#shared = plan ?? {
-      reactors: 0,
-      metrics: allocateMetrics(OTHER_COLUMNS),
-      authVersion: new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT),
-    }
-    this.#endpoints = plan === undefined ? null : new EndpointService(plan, options.log)
-    const { dataDir } = options.installation
-    const { configuration } = options.loaded
-    this.#throttling =
-      plan === undefined ? null : new ThrottleService(plan.counters, configuration, dataDir, options.log)
-    this.#pools = plan === undefined ? null : new PoolService(plan, () => this.#home?.active.live ?? plan)
-    this.#home = state === null ? null : this.#openHome(state)
+    this.#parts = new NodeParts(options, state)
   }
 
   /** Rejects with DataLocked, ListenError, CannotWrite, ConfigurationErrors or ThreadFailed. */
@@ -152,42 +96,14 @@ export class Node {
     }
   }
 
-  #openHome({ active, lifecycles, ...state }: OpenedState): ActiveHome {
-    const { installation, control, log } = this.#options
-    const endpoints = this.#endpoints
-    const reloader = new Reloader({
-      ...{ ...this.#options, ...state, active, lifecycles, endpoints },
-      reloadControl: () =>
-        control.reload(controlPlan(active, installation, this.#shared, this.#options.databaseWaitMs)),
-    })
-    const reloads = new ReloadQueue(scope => reloader.run(scope))
-    const apis = new ApiService({ active, lifecycles, reloads, reloader, endpoints, log })
-    const dashboard = new DashboardService({
-      metrics: this.#shared.metrics,
-      keys: () => active.configured.keys,
-      apis,
-      plans: () => Array.from(active.planned.byDefinition.values(), ({ plan }) => plan),
-      gateway: this.#gateway(),
-    })
-    return { active, reloader, reloads, apis, dashboard }
-  }
-
-  /** What only a node with reactors has; null on the others. */
-  #gateway(): DashboardSources['gateway'] {
-    const [plan] = this.#plans
-    const [endpoints, throttling, pools] = [this.#endpoints, this.#throttling, this.#pools]
-    if (plan === undefined || endpoints === null || throttling === null || pools === null) return null
-    return { plan, endpoints, throttling, pools, reactors: this.#options.reactors }
-  }
-
   async #start(): Promise<NodeAddresses> {
     const { configuration } = this.#options.loaded
-    this.#threadWatch = ThreadWatch.start(this.#shared.metrics, this.#shared.reactors)
-    const [plan] = this.#plans
+    this.#threadWatch = ThreadWatch.start(this.#parts.shared.metrics, this.#parts.shared.reactors)
+    const [plan] = this.#parts.plans
     const { listeners = [], level = '' } = plan ?? {}
     if (plan !== undefined) checkAccessLog(configuration, this.#options.installation.dataDir)
     const { predecessor } = this.#options
-    const home = this.#home
+    const { home } = this.#parts
     for (const { kind, host, port } of listeners) {
       await this.#probe(kind, { host, port, key: `${LISTENER_SECTIONS[kind]}.listener.parameters.port` })
     }
@@ -202,15 +118,15 @@ export class Node {
     const { ports, port: managementPort, firstAccount } = await this.#startThreads(home)
     const listening = listeners.map((listener, i) => ({ ...listener, port: ports[i]! }))
     const { installation, log } = this.#options
-    const commands = this.#guarded(this.#commands(listening))
+    const commands = this.#guarded(this.#parts.commands(listening))
     if (predecessor !== null) await this.#takeOver(predecessor, health)
     this.#socket = await ControlSocket.open(installation.dataDir, commands, cause => log.warn(cause))
-    await this.#endpoints?.runHealthChecks(() => home!.active.live.tlsClients)
-    this.#throttling?.open()
+    await this.#parts.endpoints?.runHealthChecks(() => home!.active.live.tlsClients)
+    this.#parts.throttling?.open()
     this.#phase = 'ready'
     predecessor?.done()
     const addresses = { listeners: listening, healthHost: health.host, healthPort: this.#health!.port, managementPort }
-    return { ...addresses, reactors: this.#plans.length, level, firstAccount }
+    return { ...addresses, reactors: this.#parts.plans.length, level, firstAccount }
   }
 
   /** Throws ListenError where the address is taken. Skips an address whose socket a predecessor hands over. */
@@ -227,7 +143,7 @@ export class Node {
   async #openHealth(address: ListenAddress): Promise<void> {
     const { host, port } = address
     const connectionsMax = reservedConnections(openFileLimit()).health
-    const metrics = this.#metricsService()
+    const metrics = this.#parts.metricsService()
     const sources = {
       readiness: () => this.#readiness(),
       metrics: () => metrics.text(),
@@ -238,28 +154,14 @@ export class Node {
     this.#health = await startHealthListener(host, port, connectionsMax, sources, fd)
   }
 
-  #metricsService(): MetricsService {
-    const [plan] = this.#plans
-    return new MetricsService({
-      ...this.#shared,
-      plan: plan ?? null,
-      active: () => {
-        const active = this.#home?.active
-        return { live: active?.live ?? plan!, apis: active?.planned.apis ?? plan!.apis }
-      },
-      pool: this.#options.reactors,
-      more: () => [this.#endpoints, this.#throttling, this.#pools].map(it => it?.metrics() ?? '').join(''),
-    })
-  }
-
   #readiness(): Readiness {
     const { components, control } = this.#options
     return readiness({
       unready: this.#unready(),
-      isControlServing: this.#home === null || this.#phase !== 'ready' ? null : control.isServing,
+      isControlServing: this.#parts.home === null || this.#phase !== 'ready' ? null : control.isServing,
       runsKeyManager: components.runsKeyManager,
-      metrics: this.#shared.metrics,
-      endpoints: this.#endpoints?.list() ?? [],
+      metrics: this.#parts.shared.metrics,
+      endpoints: this.#parts.endpoints?.list() ?? [],
     })
   }
 
@@ -276,7 +178,7 @@ export class Node {
   async #startThreads(home: ActiveHome | null): Promise<ControlStarted & { readonly ports: readonly number[] }> {
     if (home === null) return { ports: [], port: 0, firstAccount: null, sharedIssuer: '' }
     const starting = this.#startControl(home)
-    if (this.#plans.length === 0) return { ...(await starting), ports: [] }
+    if (this.#parts.plans.length === 0) return { ...(await starting), ports: [] }
     // Where every API is open, and no issuer comes from the database, reactors need not wait for the control thread.
     const needsTokens = home.active.planned.apis.some(({ access }) => access.schemes.length > 0)
     if (needsTokens || takesIssuer(home.active)) await starting
@@ -287,7 +189,7 @@ export class Node {
   async #startControl({ active, apis, dashboard }: ActiveHome): Promise<ControlStarted> {
     const { installation, reactors, control, log, fatal } = this.#options
     const THREAD = 'control thread'
-    const plan = controlPlan(active, installation, this.#shared, this.#options.databaseWaitMs)
+    const plan = controlPlan(active, installation, this.#parts.shared, this.#options.databaseWaitMs)
     const started = await control.start(
       plan,
       {
@@ -317,7 +219,7 @@ export class Node {
     void deleteStaleFiles().then(FILES => {
       if (FILES > 0) log.info({ FILES }, 'temporary files of a process that was killed are deleted')
     })
-    const metrics = new MetricsColumn(this.#shared.metrics, this.#shared.reactors)
+    const metrics = new MetricsColumn(this.#parts.shared.metrics, this.#parts.shared.reactors)
     const sink = loaded.configuration.access_log.target === 'stdout' ? 'standard output' : 'access log'
     const accessLog = await AccessLogOutput.open({
       ...installation,
@@ -330,7 +232,7 @@ export class Node {
     this.#accessLog = accessLog
     // Keys or certificates may have changed since the plans were made.
     const { live, planned } = active
-    const plans = this.#plans.map(plan => ({ ...plan, ...live, apis: planned.apis }))
+    const plans = this.#parts.plans.map(plan => ({ ...plan, ...live, apis: planned.apis }))
     const inherited = new Map(plans[0]!.listeners.map(it => [it.kind, this.#inherited(it.kind, it)] as const))
     const owner: PoolOwner = {
       openChannel: reactor => control.openChannel(reactor),
@@ -339,7 +241,7 @@ export class Node {
         else if (message.kind === 'access') accessLog.write(message.batch)
       },
       died: (REACTOR, CAUSE_OF_ERROR) => {
-        this.#throttling?.reactorDied(REACTOR)
+        this.#parts.throttling?.reactorDied(REACTOR)
         log.error({ REACTOR, CAUSE_OF_ERROR }, 'reactor died; a replacement starts')
       },
       replaced: REACTOR => log.info({ REACTOR }, 'reactor replaced'),
@@ -352,10 +254,10 @@ export class Node {
   /** Why the node is not ready; '' where it is. */
   #unready(): string {
     const { components, control } = this.#options
-    if (this.#home === null) return components.warnings.join('\n')
+    if (this.#parts.home === null) return components.warnings.join('\n')
     if (this.#phase !== 'ready' && this.#phase !== 'being replaced') return `the node is ${this.#phase}`
     // A gateway goes on with what its reactors know.
-    return this.#plans.length > 0 || control.isServing ? '' : 'the control thread died; a replacement starts'
+    return this.#parts.plans.length > 0 || control.isServing ? '' : 'the control thread died; a replacement starts'
   }
 
   /** Adds `upgrade`, and refuses the other commands while another process takes over: their effects would be lost. */
@@ -379,14 +281,14 @@ export class Node {
     try {
       return await replaceNode(program, {
         ...{ reactors, log, replaced },
-        control: this.#home === null ? null : control,
-        configuration: (this.#home?.active.configured ?? loaded).configuration,
+        control: this.#parts.home === null ? null : control,
+        configuration: (this.#parts.home?.active.configured ?? loaded).configuration,
         healthFd: this.#health!.fd,
         inherited: predecessor?.inherited ?? 0,
         quiesce: () => this.#watch?.stop(),
         release: async () => {
           await this.#health?.close()
-          await this.#throttling?.close()
+          await this.#parts.throttling?.close()
           this.#release()
         },
       })
@@ -400,38 +302,6 @@ export class Node {
     }
   }
 
-  #commands(listeners: readonly ListenerPlan[]): Readonly<Record<string, CommandHandler>> {
-    const { components, reactors, control } = this.#options
-    const refuse = (): never => {
-      throw new CommandRefused(`this node runs no gateway: ${components.roleSetting}`)
-    }
-    const commands: Record<string, CommandHandler> = Object.fromEntries(COMMANDS.map(name => [name, refuse]))
-    if (this.#home === null) return commands
-    const { apis, reloads } = this.#home
-    Object.assign(
-      commands,
-      homeCommands({ apis, reload: () => reloads.request('all'), manage: request => control.manage(request) }),
-    )
-    if (this.#endpoints === null || this.#throttling === null || this.#pools === null) return commands
-    const { mediation } = this.#options.loaded.configuration
-    const sources: Parameters<typeof reactorCommands>[0] = {
-      call: (call, timeoutMs) => reactors.call(call, timeoutMs),
-      listeners: listeners.map(({ kind, host, port }) => ({ scheme: kind, host, port })),
-      // This key takes a restart.
-      correlationField: this.#plans[0]!.http['correlation.header'],
-      collects: {
-        payloads: mediation['stat.tracer.collect_payloads'],
-        properties: mediation['stat.tracer.collect_mediation_properties'],
-      },
-      endpoints: this.#endpoints,
-      throttling: this.#throttling,
-      pools: this.#pools,
-      metrics: this.#metricsService(),
-      apis,
-    }
-    return Object.assign(commands, reactorCommands(sources))
-  }
-
   #testHooks(): Readonly<Record<string, () => void>> {
     const { reactors, control } = this.#options
     return { kill: () => reactors.kill(0), hang: () => reactors.hang(0), 'kill-control': () => control.kill() }
@@ -439,7 +309,7 @@ export class Node {
 
   /** Deploys the TLS plans after keys or certificates were read again. */
   tlsChanged(): void {
-    void this.#home!.reloader.deploy({ removed: [], deployed: [] }).then(failures => {
+    void this.#parts.home!.reloader.deploy({ removed: [], deployed: [] }).then(failures => {
       for (const CAUSE_OF_ERROR of failures) {
         this.#options.log.error({ CAUSE_OF_ERROR }, 'a thread has not applied the new TLS keys')
       }
@@ -451,14 +321,15 @@ export class Node {
     const { components, reactors, log } = this.#options
     if (this.#phase === 'being replaced') return
     reactors.send({ kind: 'reopenLogs' })
-    if (this.#home === null) log.warn(`this node runs no gateway (${components.role}): there is nothing to reload`)
-    else this.#home.reloads.start('all', log)
+    if (this.#parts.home === null)
+      log.warn(`this node runs no gateway (${components.role}): there is nothing to reload`)
+    else this.#parts.home.reloads.start('all', log)
   }
 
   /** Applies files of APIs and applications as they change. */
   watch(): void {
     const { installation, log } = this.#options
-    if (this.#home !== null) this.#watch = watchHome(installation.home, this.#home.reloads, log)
+    if (this.#parts.home !== null) this.#watch = watchHome(installation.home, this.#parts.home.reloads, log)
   }
 
   /**
@@ -468,11 +339,11 @@ export class Node {
   async drain(isReplaced = false): Promise<void> {
     const { loaded, reactors, control } = this.#options
     this.#endReloads()
-    const { configuration } = this.#home?.active.configured ?? loaded
+    const { configuration } = this.#parts.home?.active.configured ?? loaded
     await reactors.drain(configuration['transport.listener']['shutdown.wait.sec'] * 1000, isReplaced)
     await control.stop()
     await this.#accessLog?.close()
-    await this.#throttling?.close()
+    await this.#parts.throttling?.close()
     await this.#health?.close()
     this.#release()
   }
@@ -490,9 +361,9 @@ export class Node {
   #endReloads(): void {
     this.#phase = 'ending'
     this.#watch?.stop()
-    this.#home?.reloader.end()
-    this.#endpoints?.stop()
-    this.#home?.active.tls?.stop()
+    this.#parts.home?.reloader.end()
+    this.#parts.endpoints?.stop()
+    this.#parts.home?.active.tls?.stop()
   }
 
   #release(): void {
@@ -509,26 +380,4 @@ async function reloadedBehind(predecessor: Predecessor, { loaded, installation }
   await predecessor.reached('loaded')
   const lifecycles = loaded.lifecycles === null ? null : readLifecycleFile(installation.dataDir)
   return { ...loaded, lifecycles }
-}
-
-function plansOf({ installation, loaded, log }: NodeOptions, { planner, active }: OpenedState): readonly ReactorPlan[] {
-  const { configuration } = loaded
-  const { home, dataDir } = installation
-  const { level, why } = chooseLevel(configuration['transport.passthru_http'].socket_level, dataDir)
-  log.debug({ SOCKET_LEVEL: level, CAUSE: why }, 'socket level chosen')
-  const { planned, sequences, policies, tls, signing } = active
-  const counters = allocateCounters(configuration, dataDir, log)
-  const shared = { configuration, home, dataDir, level, planner, planned, sequences, policies, counters }
-  const plans = planReactors({ ...shared, tls: tls?.plans ?? null, signer: signing.signer })
-  warnOfOpenFiles(plans[0]!, log)
-  return plans
-}
-
-/** Without a limit of their own, so many clients are expected at least. */
-const CLIENTS_EXPECTED = 1000
-
-function warnOfOpenFiles({ connectionLimits: { clients }, http, https }: ReactorPlan, log: Log): void {
-  const expected = Math.max(CLIENTS_EXPECTED, http.max_open_connections, https.max_open_connections)
-  if (clients < 0 || clients >= expected) return
-  log.warn(`ulimit -n ${openFileLimit()} allows ${clients} client connections; raise it (LimitNOFILE of a service)`)
 }
