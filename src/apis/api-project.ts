@@ -1,24 +1,19 @@
 /**
- * Reads one API: an exported project (a folder with `api.yaml`, and optionally an OpenAPI document, deployments and
- * client certificates) or a bare OpenAPI document. What `api.yaml` says wins over its document.
+ * Reads one exported API project: a folder with `api.yaml`, and optionally an OpenAPI document, deployments and client
+ * certificates. What `api.yaml` says wins over its document.
  */
 import { dirname } from 'node:path'
 import { type Diagnostic, Diagnostics, abbreviatedList } from '../config/diagnostics.ts'
 import { readSource } from '../config/source-file.ts'
 import { readAccess, readHardLimits } from './api-access.ts'
 import { readCors } from './api-cors.ts'
-import {
-  type ApiDefinition,
-  type EscapedSlashes,
-  type LifecycleState,
-  NO_HARD_LIMITS,
-  type Transport,
-} from './api-definition.ts'
+import type { ApiDefinition, EscapedSlashes, LifecycleState, Transport } from './api-definition.ts'
 import { contextViolation, unversionedViolation, versionViolation } from './api-paths.ts'
 import { CLIENT_CERTIFICATES, NO_CLIENT_CERTIFICATES, readClientCertificates } from './client-certificates.ts'
 import { readValidation } from './schema-validation.ts'
 import { readEndpointSecurity } from './endpoint-security.ts'
-import { basePathOf, documentEndpoints, extensionEndpoints, readEndpoints } from './endpoints.ts'
+import { extensionEndpoints } from './document-endpoints.ts'
+import { readEndpoints } from './endpoints.ts'
 import { type DeclaredApi, readDeployments, readLabels } from './gateway-environments.ts'
 import { MemberCheck } from './known-members.ts'
 import { isGraphql, readGraphql } from './graphql-project.ts'
@@ -76,20 +71,18 @@ const DECIDED_BY_DOCUMENTS = [
 ]
 
 /** The largest public documents have 13 MB. */
-const DOCUMENT_BYTES_MAX = 16 * 1024 * 1024
+export const DOCUMENT_BYTES_MAX = 16 * 1024 * 1024
 
 /** Undefined if there is no such file, or none that can be read: that is an error. */
-function readFile(path: string | undefined, errors: Diagnostic[], bytesMax?: number): YamlFile | undefined {
+export function readFile(path: string | undefined, errors: Diagnostic[], bytesMax?: number): YamlFile | undefined {
   const source = path === undefined ? undefined : readSource(path, bytesMax)
   if (source?.error !== undefined) errors.push(source.error)
   return source === undefined || source.error !== undefined ? undefined : new YamlFile(source.label, source.text)
 }
 
-function unreadable(errors: readonly Diagnostic[]): ParsedProject {
+export function unreadable(errors: readonly Diagnostic[]): ParsedProject {
   return { declared: undefined, errors, warnings: [], hasExternalValues: false, mediation: null }
 }
-
-// ---- projects -------------------------------------------------------------------------------------------------------
 
 /**
  * Undefined without `api.yaml`. `isThorough`: the document is validated even if the project's own operations leave it
@@ -217,7 +210,7 @@ function readDefinition(
 }
 
 /** A required text, with an error if it is missing or violates its rule; '' if it is missing. */
-function readChecked(file: YamlFile, path: Path, violationOf: (text: string) => Violation | undefined): string {
+export function readChecked(file: YamlFile, path: Path, violationOf: (text: string) => Violation | undefined): string {
   const text = file.text(path)
   if (text === undefined) return ''
   file.report(path, text, violationOf(text))
@@ -294,10 +287,10 @@ function readLifecycle(file: YamlFile): LifecycleState {
   return state ?? 'PUBLISHED'
 }
 
-const TRANSPORTS = ['x-wso2-transports']
+export const TRANSPORTS = ['x-wso2-transports']
 
 /** The transports at a path, or else those of the document. */
-function readTransports(file: YamlFile, path: Path, document: YamlFile | undefined): readonly Transport[] {
+export function readTransports(file: YamlFile, path: Path, document: YamlFile | undefined): readonly Transport[] {
   if (!file.has(path) && document?.has(TRANSPORTS)) return readTransports(document, TRANSPORTS, undefined)
   const written = file.has(path) ? file.texts(path).flatMap(text => text.toLowerCase().split(/[\s,]+/)) : []
   const named = new Set(written.filter(text => text !== ''))
@@ -307,11 +300,11 @@ function readTransports(file: YamlFile, path: Path, document: YamlFile | undefin
   return transports.length === 0 ? ['http', 'https'] : transports
 }
 
-const ESCAPED_SLASHES = ['x-sluice-escaped-slashes']
+export const ESCAPED_SLASHES = ['x-sluice-escaped-slashes']
 const TREATMENTS = ['refuse', 'pass', 'decode'] as const satisfies readonly EscapedSlashes[]
 
 /** The treatment at a path, or else that of the document. */
-function readEscapedSlashes(file: YamlFile, path: Path, document: YamlFile | undefined): EscapedSlashes {
+export function readEscapedSlashes(file: YamlFile, path: Path, document: YamlFile | undefined): EscapedSlashes {
   if (!file.has(path) && document !== undefined) return readEscapedSlashes(document, ESCAPED_SLASHES, undefined)
   const written = file.optional(path)
   const treatment = TREATMENTS.find(known => known === written.toLowerCase())
@@ -319,94 +312,4 @@ function readEscapedSlashes(file: YamlFile, path: Path, document: YamlFile | und
     file.error(path, written, `expected ${TREATMENTS.join(', ')}`, 'leave it out for refuse')
   }
   return treatment ?? 'refuse'
-}
-
-// ---- bare OpenAPI documents -----------------------------------------------------------------------------------------
-
-const TITLE_CHARS_MAX = 100
-const BASE_PATH = 'x-wso2-basePath'
-
-/** Undefined if there is no such file. */
-export function readDocument(path: string): ParsedProject | undefined {
-  const errors: Diagnostic[] = []
-  const file = readFile(path, errors, DOCUMENT_BYTES_MAX)
-  if (file === undefined) return errors.length === 0 ? undefined : unreadable(errors)
-  const document = OpenApiDocument.read(file)
-  document?.validate()
-  const made = document === undefined ? undefined : documentApi(document, dirname(path))
-  const isValid = made !== undefined && file.errors.length === 0
-  const declared = isValid ? { api: made.api, deployments: [], where: file.where(made.contextAt) } : undefined
-  const { errors: found, warnings, hasExternalValues } = file
-  return { declared, errors: found, warnings, hasExternalValues, mediation: null }
-}
-
-/** `folder`: base of relative `$file{}` paths. `contextAt`: the key that the context comes from. */
-function documentApi(
-  document: OpenApiDocument,
-  folder: string,
-): { readonly api: ApiDefinition; readonly contextAt: Path } {
-  const { file } = document
-  const title = ['info', 'title']
-  const name = nameOf(file.optional(title))
-  if (name === '') file.error(title, file.optional(title), 'expected a title with letters or digits in it', 'add one')
-  checkExtensions(document)
-  const { context, contextAt, version } = readAddress(document, name)
-  const api: ApiDefinition = {
-    name,
-    context,
-    version,
-    isDefaultVersion: false,
-    lifecycle: 'PUBLISHED',
-    transports: readTransports(file, TRANSPORTS, undefined),
-    hosts: [],
-    keyType: 'PRODUCTION',
-    escapedSlashes: readEscapedSlashes(file, ESCAPED_SLASHES, undefined),
-    isAi: false,
-    access: readAccess(undefined, file),
-    hardLimits: NO_HARD_LIMITS,
-    clientCertificates: [],
-    credentials: readEndpointSecurity(undefined, file, folder),
-    cors: readCors(file, ['x-wso2-cors']),
-    resources: requiredOperations(document),
-    ...documentEndpoints(document),
-    mounted: null,
-    mediation: null,
-  }
-  return { api, contextAt }
-}
-
-/** One word for commands: `Swagger Petstore - OpenAPI 3.0` becomes `Swagger-Petstore-OpenAPI-3.0`. */
-function nameOf(title: string): string {
-  const words = title.slice(0, TITLE_CHARS_MAX).split(/[^A-Za-z0-9._~]+/)
-  return words.filter(word => word !== '' && !/^\.+$/.test(word)).join('-')
-}
-
-/** What the last segment of a base path looks like if it is a version: `v3`, `v1beta1`, `1.0`, `2023-10-01`. */
-const VERSION_LIKE = /^(?:v\d[\w.~-]{0,62}|\d{1,8}(?:\.\d{1,8}){0,4}|\d{4}-\d{2}-\d{2}[\w.~-]{0,32})$/i
-
-interface Address {
-  readonly context: string
-  /** The key that the context comes from. */
-  readonly contextAt: Path
-  readonly version: string
-}
-
-/**
- * `x-wso2-basePath`, or the base path of the document, or its name, and the version. A last segment that is a version
- * becomes `{version}` and is the version of the API, so that clients of `/petstore/v1` keep that path while
- * `info.version` counts the editions of the document.
- */
-function readAddress(document: OpenApiDocument, name: string): Address {
-  const { file } = document
-  const own = file.optional([BASE_PATH]).replace(/\/+$/, '')
-  const base = own || basePathOf(document).replace(/\/+$/, '')
-  const contextAt = own !== '' ? [BASE_PATH] : [document.version === '2.0' ? 'basePath' : 'servers']
-  const last = base.slice(base.lastIndexOf('/') + 1)
-  const isVersioned = last === file.optional(['info', 'version']) || VERSION_LIKE.test(last)
-  const version = base !== '' && isVersioned ? last : readChecked(file, ['info', 'version'], versionViolation)
-  if (base === '') return { context: `/${name.toLowerCase()}`, contextAt: ['info', 'title'], version }
-  const context = isVersioned ? `${base.slice(0, -last.length)}{version}` : base
-  const [expected, hint] = contextViolation(context) ?? []
-  if (expected !== undefined) file.error(contextAt, context, expected, `${hint}, or set ${BASE_PATH}`)
-  return { context, contextAt, version }
 }

@@ -7,7 +7,8 @@ import {
   type EndpointsDefinition,
   LONE_ENDPOINT_SETTINGS,
 } from '../apis/api-definition.ts'
-import { ENDPOINTS_MAX, urlViolation } from '../apis/endpoints.ts'
+import { urlViolation } from '../apis/endpoint-url.ts'
+import { ENDPOINTS_MAX } from '../apis/endpoints.ts'
 import type { XmlElement } from '../config/xml.ts'
 import type { EndpointAddress, EndpointForm, EndpointFormat, SequenceEndpoint, TemplatePiece } from './endpoint-plan.ts'
 import type { SequenceParser } from './sequence-parser.ts'
