@@ -206,6 +206,7 @@ function post(path: string, value: object): MountedRequest {
     ...{ url: 'http://gw.example', fields, caller: CALLER, address: '127.0.0.1', correlationId: 'bench' },
     field: name => fields.find(([each]) => each.toLowerCase() === name.toLowerCase())?.[1],
     signal: new AbortController().signal,
+    hasClientEnded: false,
     body: {
       length: bytes.length,
       bytes: async () => bytes,

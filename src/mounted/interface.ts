@@ -92,6 +92,11 @@ export interface MountedRequest {
   readonly body: MountedBody
   /** Aborted when nobody waits for the response any more. What it interrupts need not answer. */
   readonly signal: AbortSignal
+  /**
+   * The client has closed its sending side: it waits for the response (RFC 9112 9.6), or has left, as most have. Costly
+   * work serves others first.
+   */
+  readonly hasClientEnded: boolean
 }
 
 /** Who calls, as the filters of the gateway have found out. */

@@ -77,10 +77,10 @@ export type FromMounted = { readonly kind: 'mounted'; readonly id: number } & (
 
 /**
  * `chunk`: a piece of the body of the request. `wants`: the client takes that many further bytes. `taken`: the whole
- * response has left. `cut`: nobody waits any more.
+ * response has left. `cut`: nobody waits any more. `client-ended`: the client has sent FIN, and may have left.
  */
 export type ToMounted = { readonly kind: 'mounted'; readonly id: number } & (
   | { readonly what: 'chunk'; readonly bytes: Uint8Array; readonly last: boolean }
   | { readonly what: 'wants'; readonly bytes: number }
-  | { readonly what: 'taken' | 'cut' }
+  | { readonly what: 'taken' | 'cut' | 'client-ended' }
 )

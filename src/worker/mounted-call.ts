@@ -67,6 +67,9 @@ export class MountedCall {
       case 'wants':
         this.#credit += message.bytes
         break
+      case 'client-ended':
+        this.#request.hasClientEnded = true
+        return
       case 'taken':
         this.#state = 'taken'
         break

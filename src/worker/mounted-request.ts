@@ -10,6 +10,7 @@ export class MountedRequestView implements MountedRequest {
   readonly fields: MountedRequest['fields']
   readonly caller: MountedCaller
   readonly body: RequestBody
+  hasClientEnded = false
   readonly #data: RequestData
   #abort: AbortController | null = null
   #variables: Readonly<Record<string, string>> | null = null

@@ -165,6 +165,30 @@ test('requests to other APIs are answered while the worker runs 500 costly searc
   assert.deepEqual(finished, ['passing', 'searches'])
 })
 
+test('a search passes those of 64 clients that have closed their side, and may have left', async () => {
+  const query = 'specialty:not=none&_sort=organization&_count=500&_total=accurate'
+  const answers: string[] = []
+  const closing = await Promise.all(
+    Array.from({ length: 64 }, async () => {
+      const client = await connectPeer(Number(new URL(base).port))
+      client.send(`GET /healthcare${TYPE}?${query} HTTP/1.1\r\nHost: a\r\n${bearer}\r\n`)
+      client.end()
+      return client
+    }),
+  )
+  const others = closing.map(async client => {
+    answers.push(String((await takeResponse(client)).status))
+    client.destroy()
+  })
+  const { status } = await ask('GET', `${TYPE}?_id=sample-000007`)
+  const before = [...answers]
+  await Promise.all(others)
+  assert.equal(status, 200)
+  // Eight a thread wait, others are refused; without turns of their own all 64 would be answered first.
+  assert.ok(before.filter(each => each === '200').length < 32, before.join(' '))
+  assert.deepEqual(new Set(answers), new Set(['200', '503']))
+})
+
 test('tokens of an application and of its user are accepted, each with any one of the three prefixes', async () => {
   const json = async (...words: string[]) => {
     const { code, out, err } = await sluice(at, ...words, '--json')

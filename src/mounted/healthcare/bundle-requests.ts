@@ -24,7 +24,7 @@ import { validateResource } from './validation.ts'
 import { criteriaOf, onlyMatch } from './write-interactions.ts'
 
 /** Members of the request that every entry of its Bundle shares. */
-type BundleContext = Pick<Interaction, 'base' | 'isStrict' | 'may' | 'isAbandoned'> & {
+type BundleContext = Pick<Interaction, 'base' | 'isStrict' | 'may' | 'waiter'> & {
   readonly entriesMax: number
   /** Whether stored resources are part of the response. */
   readonly isFull: boolean
@@ -136,7 +136,7 @@ function placed(error: unknown, index: number): unknown {
 
 function entryOf(entry: JsonObject, index: number, context: BundleContext): Entry {
   const request = entry.request as Readonly<Record<string, unknown>>
-  const { base, isStrict, may, isAbandoned } = context
+  const { base, isStrict, may, waiter } = context
   const text = (name: string): string => (typeof request[name] === 'string' ? request[name] : '')
   const url = text('url')
   const relative = url.startsWith(`${base}/`) ? url.slice(base.length + 1) : url.replace(/^\//, '')
@@ -154,7 +154,7 @@ function entryOf(entry: JsonObject, index: number, context: BundleContext): Entr
       ifModifiedSince: since,
       ifNoneExist: text('ifNoneExist'),
     },
-    ...{ isStrict, base, may, isAbandoned },
+    ...{ isStrict, base, may, waiter },
     content: contentOf(resource),
   }
   return { index, fullUrl: typeof entry.fullUrl === 'string' ? entry.fullUrl : '', interaction, resource }

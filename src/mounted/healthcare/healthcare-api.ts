@@ -105,10 +105,10 @@ class HealthcareApi {
 
   async #bundle(request: MountedRequest, terms: ResponseTerms): Promise<Answer> {
     refuseOther(request, ['POST'])
-    const { base, isStrict, content, may, isAbandoned } = this.#interactionOf(request, [])
+    const { base, isStrict, content, may, waiter } = this.#interactionOf(request, [])
     const isFull = terms.wanted === 'representation'
     const entriesMax = this.#settings.bundleEntriesMax
-    return this.#bundles.run(await content.json(), { base, isStrict, may, isAbandoned, isFull, entriesMax })
+    return this.#bundles.run(await content.json(), { base, isStrict, may, waiter, isFull, entriesMax })
   }
 
   #interactionOf(request: MountedRequest, segments: readonly string[]): Interaction {
@@ -129,7 +129,7 @@ class HealthcareApi {
       content: new RequestContent(request, this.#settings.bodyBytesMax),
       // An operation that needs no credentials is open by the will of its operator.
       may: letter => caller.method === 'none' || letters.has(letter),
-      isAbandoned: () => request.signal.aborted,
+      waiter: { isGone: () => request.signal.aborted, mayBeGone: () => request.hasClientEnded },
     }
   }
 }

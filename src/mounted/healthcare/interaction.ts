@@ -35,8 +35,15 @@ export interface Interaction {
   readonly content: InteractionContent
   /** Whether the caller holds a scope with the letter. */
   may(letter: ScopeLetter): boolean
-  /** Nobody waits for the answer any more. */
-  isAbandoned(): boolean
+  readonly waiter: Waiter
+}
+
+/** The client that waits for an answer. */
+export interface Waiter {
+  /** Nobody waits any more. */
+  isGone(): boolean
+  /** The client has sent FIN: it waits for the answer, or has left. */
+  mayBeGone(): boolean
 }
 
 export interface InteractionContent {

@@ -74,14 +74,12 @@ export class ReadInteractions {
     const { query, issues } = readSearch(pairs, { isStrict: interaction.isStrict })
     if (query === null) throw new Refused(statusOfSearch(issues, form.length > 0), issues)
     const unknown = unknownElements(RESOURCE_TYPE, query.elements)
-    const page = await this.#storage
-      .search(query, interaction.base, interaction.isAbandoned)
-      .catch((error: unknown) => {
-        if (error instanceof InvalidCursor) {
-          throw refused('parameter-value', { parameter: CURSOR_PARAMETER, diagnostics: error.message })
-        }
-        throw error
-      })
+    const page = await this.#storage.search(query, interaction.base, interaction.waiter).catch((error: unknown) => {
+      if (error instanceof InvalidCursor) {
+        throw refused('parameter-value', { parameter: CURSOR_PARAMETER, diagnostics: error.message })
+      }
+      throw error
+    })
     const { base } = interaction
     const url = (part: string): string => `${base}/${RESOURCE_TYPE}${part === '' ? '' : `?${part}`}`
     const relations = [

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import type { Database } from '../database-access.ts'
+import type { Waiter } from './interaction.ts'
 import { isObject, type JsonObject, readJson } from './json-text.ts'
 import { type SearchPage, searchPage } from './search-pages.ts'
 import type { SearchQuery } from './search-query.ts'
@@ -62,6 +63,8 @@ export interface ChangeResult {
   readonly isCreated: boolean
 }
 
+/** Waits for every result. */
+const ANYBODY: Waiter = { isGone: () => false, mayBeGone: () => false }
 /** Matches that a conditional change needs to know of: none, one, several. */
 const MATCHES_MAX = 2
 
@@ -117,13 +120,13 @@ export class ServiceStorage {
   }
 
   /**
-   * `base`: URL below which references are local, without a slash at its end. `isAbandoned`: nobody waits for the page
-   * any more. Rejects with InvalidCursor for a position that belongs to another search, and with RequestAborted.
+   * `base`: URL below which references are local, without a slash at its end. Rejects with InvalidCursor for a position
+   * that belongs to another search, with RequestAborted, and with ConnectionUnavailable where too many searches wait.
    */
-  search(query: SearchQuery, base: string, isAbandoned: () => boolean = () => false): Promise<SearchPage> {
+  search(query: SearchQuery, base: string, waiter: Waiter = ANYBODY): Promise<SearchPage> {
     const context = { base, key: this.#cursorKey, nowMs: this.#nowMs() }
     const search = (): Promise<SearchPage> => searchPage(this.#connection(), query, context)
-    return this.#database.dialect === 'sqlite' ? this.#turns.run(search, isAbandoned) : search()
+    return this.#database.dialect === 'sqlite' ? this.#turns.run(search, waiter) : search()
   }
 
   /**

@@ -57,6 +57,8 @@ export interface TargetSide {
   resumeResponse(): void
   /** The exchange is given up: the client is gone, or gets no more. `cause`: for the log, in place of the client. */
   abort(cause?: string): void
+  /** The client has sent FIN behind its request: it waits for the response, or has left. May be called again. */
+  clientEnded?(): void
 }
 
 /**

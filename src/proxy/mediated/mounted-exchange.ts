@@ -60,6 +60,8 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
   #credit = 0
   /** Posts to the thread; null until it has spoken. */
   #reply: MountedReply | null = null
+  /** The client has sent FIN. */
+  #hasClientEnded = false
   /** Takes the request out of the queue. */
   #leave: () => void = () => undefined
   #stream: MountedStream | null = null
@@ -158,7 +160,9 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
   // ---- the thread -------------------------------------------------------------------------------------------------
 
   receive(message: FromMounted, reply: MountedReply): void {
+    const isFirst = this.#reply === null
     this.#reply = reply
+    if (isFirst && this.#hasClientEnded) this.#post({ what: 'client-ended' })
     this.#guarded(() => this.#receive(message))
   }
 
@@ -262,6 +266,12 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
   /** The client has left, or gets no more. */
   abort(): void {
     this.#giveUp()
+  }
+
+  clientEnded(): void {
+    if (this.#hasClientEnded || this.#state === 'ended') return
+    this.#hasClientEnded = true
+    this.#post({ what: 'client-ended' })
   }
 
   override onDeadline(): void {

@@ -385,6 +385,7 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
       case 'last-response':
         if (this.#request.isEmpty) this.#exchange.persists = false
         if (this.#context.settings.abortOnHalfClose) this.#abortExchange()
+        else this.#exchange.target?.clientEnded?.()
         return
       case 'abort':
         this.#abortExchange()

@@ -142,3 +142,24 @@ test('reads pass searches that wait, and a search whose client has left is not r
     'third search 200',
   ])
 })
+
+test('a search whose client has sent FIN is run behind others, and beyond eight of them 503', async t => {
+  const database = databaseOf(t)
+  await (await ServiceStorage.open(database)).write(writer => writer.create(service({ name: 'A' }), '7'))
+  const api = await opened(database)
+  const finished: string[] = []
+  const run = async (name: string, hasClientEnded: boolean): Promise<void> => {
+    const request = requestOf('GET', '/HealthcareService?name=a')
+    request.hasClientEnded = hasClientEnded
+    const { status, fields = [] } = await api.handle(request)
+    finished.push(`${name} ${status}`)
+    if (status === 503) assert.deepEqual(new Map(fields).get('Retry-After'), '1')
+  }
+  const doubtful = Array.from({ length: 20 }, () => run('may have left', true))
+  await Promise.all([...doubtful, run('is there', false), run('is there', false)])
+  assert.deepEqual(
+    finished.filter(outcome => !outcome.endsWith('503')),
+    ['is there 200', 'is there 200', ...new Array(8).fill('may have left 200')],
+  )
+  assert.equal(finished.length, 22)
+})
