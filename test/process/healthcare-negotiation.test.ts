@@ -1,4 +1,4 @@
-/** Media types, header fields and scopes of the standard, through the gateway (R4, http.html#mime-type; SMART STU2.2). */
+/** Media types, header fields and scopes of the standard, through the gateway (R4, http.html; SMART STU2.2). */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { codesOf, startHealthcare } from '../harness/healthcare.ts'

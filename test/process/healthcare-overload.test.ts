@@ -33,8 +33,9 @@ test('a full worker pool is 503 transient with 102540, until a place is free', a
   assert.equal((await ask('GET', TYPE)).status, 200)
   // A request holds its place from its head to the end of its response: this one sends its body later.
   const slow = await connectPeer(Number(new URL(base).port))
+  const given = await token('user/HealthcareService.c')
   slow.send(
-    `POST /healthcare${TYPE} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${await token('user/HealthcareService.c')}\r\n` +
+    `POST /healthcare${TYPE} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${given}\r\n` +
       `Content-Type: application/fhir+json\r\nContent-Length: ${SERVICE.length}\r\nExpect: 100-continue\r\n\r\n`,
   )
   // The interim response says that a thread has the request and asks for its body.

@@ -1,4 +1,4 @@
-/** The tables of the standard row by row, through the gateway: interactions (R4, http.html) and searches (search.html). */
+/** Tables of the standard row by row, through the gateway: interactions (R4, http.html), searches (search.html). */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { JsonObject } from '../../src/mounted/healthcare/json-text.ts'
@@ -46,7 +46,7 @@ for (const [id, more] of [
 
 // ---- interactions (http.html#summary) -----------------------------------------------------------------------------
 
-test('create: the id, version and time of the client are ignored; Location, ETag and Last-Modified (#create)', async () => {
+test('create ignores the id, version and time of the client; Location, ETag, Last-Modified (#create)', async () => {
   const meta = { versionId: '9', lastUpdated: '2001-01-01T00:00:00Z', tag: [{ code: 'kept' }] }
   const { status, json, fields } = await ask('POST', TYPE, { body: { ...SERVICE, id: 'chosen', meta } })
   const stored = json.meta as { versionId: string; lastUpdated: string; tag: readonly object[] }
@@ -128,7 +128,7 @@ test('conditional delete: one match is deleted, none is 204 (#delete)', async ()
   assert.deepEqual([status, fields.get('etag')], [201, 'W/"3"'])
 })
 
-test('history: newest first, deletions too, each with request and response; _count, _since, _at (#history)', async () => {
+test('history: newest first, deletions too, with request and response; _count, _since, _at (#history)', async () => {
   await put('old', { name: 'One' })
   await put('old', { name: 'Two' })
   await ask('DELETE', `${TYPE}/old`)
@@ -264,7 +264,7 @@ for (const [what, type, body, status, code] of PATCHES) {
 
 // ---- searches (search.html) ---------------------------------------------------------------------------------------
 
-test('entries of a searchset: absolute fullUrl without version, mode, neither request nor response (#summary)', async () => {
+test('entries of a searchset: absolute fullUrl without version, mode, no request or response', async () => {
   const asked = await ask('GET', `${TYPE}?_id=a,b&_sort=_id&_total=accurate`)
   assert.deepEqual([asked.json.type, asked.json.total], ['searchset', 2])
   for (const [index, entry] of entriesOf(asked).entries()) {
@@ -304,7 +304,7 @@ test('a plus and %20 of a query are a space, %2C separates values, names have a 
   assert.equal((await ask('GET', `${TYPE}?Name=two`, { fields: { prefer: 'handling=strict' } })).status, 400)
 })
 
-test('an unknown parameter is ignored with a note, missing in the self link; strict clients get 400 (#errors)', async () => {
+test('an unknown parameter is ignored with a note, missing in the self link; strict is 400 (#errors)', async () => {
   for (const fields of [{}, { prefer: 'handling=lenient' }]) {
     const asked = await ask('GET', `${TYPE}?_id=a&colour=red`, { fields })
     const [match, note] = entriesOf(asked)

@@ -22,8 +22,8 @@ export class SearchTurns {
   #isRunning = false
 
   /**
-   * Searches whose clients have sent FIN are run last (D540). Rejects with RequestAborted where the client has left, and
-   * with ConnectionUnavailable where further ones wait that may have left, in both cases without running `search`.
+   * Searches whose clients have sent FIN are run last (D540). Rejects with RequestAborted where the client has left,
+   * and with ConnectionUnavailable where further ones wait that may have left, in both cases without running `search`.
    */
   run<T>(search: () => Promise<T>, waiter: Waiter): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
