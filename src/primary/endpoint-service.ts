@@ -11,7 +11,8 @@ import { renderEndpointMetrics } from '../observe/endpoint-metrics.ts'
 import type { Log } from '../observe/log.ts'
 import type { ApiPlan, EndpointPlan, ReactorPlan, SequenceEndpointsPlan } from '../plan/reactor-plan.ts'
 import { describeChange } from '../proxy/target/endpoint-change.ts'
-import { type EndpointChange, EndpointTable } from '../proxy/target/endpoint-table.ts'
+import { EndpointTable } from '../proxy/target/endpoint-table.ts'
+import type { EndpointChange } from '../proxy/target/endpoint-word.ts'
 
 interface NamedEndpoint {
   /** `orders/1.0.0`, with `:2` for the second of a group; for sandbox keys `orders/1.0.0:sandbox`. */

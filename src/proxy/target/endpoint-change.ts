@@ -1,6 +1,6 @@
 /** Words the log line of a change of an endpoint's state. */
 import { ENDPOINT_STATE, REPORTED_STATE } from './endpoint-states.ts'
-import type { EndpointChange } from './endpoint-table.ts'
+import type { EndpointChange } from './endpoint-word.ts'
 
 interface ChangeLine {
   readonly level: 'debug' | 'info' | 'warn'

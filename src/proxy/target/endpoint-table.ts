@@ -1,39 +1,25 @@
 /**
- * States of all endpoints, in memory that the reactors and the primary share, by slot. Rule: state, used retries,
- * suspensions in a row and time of the next try are one 64-bit word, replaced only by compare-and-swap in `#advance`:
- * no suspension is counted twice, no update is lost, and a thread that dies leaves no lock behind (D42). While an
- * endpoint is ACTIVE, the same bits hold its failures in a row, their clients, and the time of the first one.
- *
- * Times are tenths of a second of a monotonic clock, compared by their difference, because they wrap every 6.8 years.
+ * States of all endpoints, in memory that the reactors and the primary share, by slot. Rule: the word of an endpoint is
+ * replaced only by compare-and-swap in `#advance`: no suspension is counted twice, no update is lost, and a thread that
+ * dies leaves no lock behind (D42). `endpoint-word.ts` says what the word holds.
  */
 import type { EndpointSettings } from '../../apis/api-definition.ts'
-import { networkOf } from '../../socket/ip-address.ts'
 import {
   ENDPOINT_EVENT,
   ENDPOINT_STATE,
   type EndpointEvent,
   type EndpointState,
-  nextState,
   REPORTED_STATE,
 } from './endpoint-states.ts'
-
-/** A change of an endpoint's state, for log and metrics. */
-export interface EndpointChange {
-  readonly from: EndpointState
-  readonly to: EndpointState
-  /** Tenths of a second until the endpoint may get requests; -1: waiting does not help. */
-  readonly waitTenths: number
-}
-
-/** How many failures in a row suspend an endpoint that none of them suspends by itself. */
-interface FailureLimits {
-  /** 0: none do. */
-  readonly suspendFailures: number
-  /** Clients that the failures must come from. */
-  readonly suspendClients: number
-  /** Longest time from the first to the last of them, in milliseconds. */
-  readonly suspendWindowMs: number
-}
+import {
+  clientBit,
+  type EndpointChange,
+  type FailureLimits,
+  nextWord,
+  recoversByItself,
+  STATE_MASK,
+  tenthsUntil,
+} from './endpoint-word.ts'
 
 /** State and counters of an endpoint, for the command line and the metrics. */
 interface EndpointStatus {
@@ -60,23 +46,8 @@ const LAST_FAILURE = 6
 /** A cache line: each reactor's column of pending requests begins on a line of its own. */
 const LINE_CELLS = 32
 
-const RETRIES_SHIFT = 3
-const RETRIES_MAX = 0xff
-const LEVEL_SHIFT = 11
-const LEVEL_MAX = 0xffff
-const STATE_MASK = 7
-/** Clients of failures in a row are told apart by one of so many bits: two may share one, and count as one then. */
-const CLIENT_BITS = 16
-
-/**
- * Time in which one probe keeps other requests away: a slow response, or a reactor that dies, must not keep the
- * endpoint suspended.
- */
-const PROBE_TENTHS = 10
 /** Time after a suspension in which only a request that can be retried is sent as a probe. */
 const OVERDUE_TENTHS = 10
-/** Longest suspension, whatever the factor: beyond it the clock could not tell past and future apart. */
-const YEAR_TENTHS = 365 * 864_000
 
 export class EndpointTable {
   readonly #cells: Int32Array
@@ -228,36 +199,19 @@ export class EndpointTable {
   /** The only writer of the words. null: the event changes no state. `limits`, `bit`: for EXCHANGE_FAILED. */
   #advance(
     slot: number,
-    given: EndpointEvent,
+    event: EndpointEvent,
     settings: EndpointSettings,
-    limits: FailureLimits = NO_LIMITS,
-    bit = 0,
+    limits?: FailureLimits,
+    bit?: number,
   ): EndpointChange | null {
     const at = cellOf(slot) >> 1
     for (;;) {
       const word = Atomics.load(this.#words, at)
-      const low = Number(BigInt.asUintN(32, word))
-      const due = Number(word >> 32n)
-      const now = this.#tenths()
-      const state = (low & STATE_MASK) as EndpointState
-      if (isOutdated(state, given, due, now)) return null
-      const retries = (low >>> RETRIES_SHIFT) & RETRIES_MAX
-      const row = given === ENDPOINT_EVENT.EXCHANGE_FAILED ? nextRow(state, low, due, now, limits, bit) : NO_ROW
-      const event = effectOf(row.isComplete ? ENDPOINT_EVENT.FAILED : given, state, retries, settings)
-      const to = event === undefined ? undefined : nextState(state, event)
-      if (to === undefined) return null
-      // An active endpoint has failures in a row where the others have their suspensions.
-      const last = state === ENDPOINT_STATE.ACTIVE ? 0 : low >>> LEVEL_SHIFT
-      const level = to === ENDPOINT_STATE.SUSPENDED ? Math.min(LEVEL_MAX, last + 1) : last
-      const wait = event === ENDPOINT_EVENT.EXCHANGE_FAILED ? 0 : waitTenths(to, level, settings)
-      const next =
-        to === ENDPOINT_STATE.ACTIVE
-          ? row.word
-          : wordOf(to, to === ENDPOINT_STATE.TIMEOUT ? retries + 1 : retries, level, dueAfter(now, wait))
-      if (Atomics.compareExchange(this.#words, at, word, next) !== word) continue
-      if (to === state && (state === ENDPOINT_STATE.ACTIVE || event === ENDPOINT_EVENT.EXCHANGE_FAILED)) return null
-      this.#count(slot, state, to)
-      return { from: state, to, waitTenths: recoversByItself(to) ? wait : -1 }
+      const next = nextWord(word, event, this.#tenths(), settings, limits, bit)
+      if (next === null) return null
+      if (Atomics.compareExchange(this.#words, at, word, next.word) !== word) continue
+      if (next.change !== null) this.#count(slot, next.change.from, next.change.to)
+      return next.change
     }
   }
 
@@ -316,107 +270,10 @@ export class EndpointTable {
   }
 }
 
-/** ACTIVE, or so after a wait; UNHEALTHY and OFF need a health check or an operator. */
-function recoversByItself(state: number): boolean {
-  return state !== ENDPOINT_STATE.UNHEALTHY && state !== ENDPOINT_STATE.OFF
-}
-
-/** Tenths of a second from `now` until `due`; negative once `due` has passed. */
-function tenthsUntil(due: number, now: number): number {
-  return (due - now) | 0
-}
-
 function cellOf(slot: number): number {
   return HEADER_CELLS + slot * SLOT_CELLS
 }
 
 function paddedTo(cells: number): number {
   return Math.ceil(cells / LINE_CELLS) * LINE_CELLS
-}
-
-function wordOf(state: EndpointState, retries: number, level: number, due: number): bigint {
-  const low = state | (Math.min(RETRIES_MAX, retries) << RETRIES_SHIFT) | (level << LEVEL_SHIFT)
-  return (BigInt(due) << 32n) | BigInt(low >>> 0)
-}
-
-/** Failures in a row of an active endpoint. */
-interface FailureRow {
-  /** 0: no failures. */
-  readonly word: bigint
-  /** There are enough of them to suspend the endpoint. */
-  readonly isComplete: boolean
-}
-
-const NO_ROW: FailureRow = { word: 0n, isComplete: false }
-const NO_LIMITS: FailureLimits = { suspendFailures: 0, suspendClients: 0, suspendWindowMs: 0 }
-
-/** The failures in a row with one more, of the client with this bit. A row that took too long begins again. */
-function nextRow(
-  state: EndpointState,
-  low: number,
-  since: number,
-  now: number,
-  { suspendFailures, suspendClients, suspendWindowMs }: FailureLimits,
-  bit: number,
-): FailureRow {
-  if (state !== ENDPOINT_STATE.ACTIVE || suspendFailures === 0) return NO_ROW
-  const goesOn = low !== 0 && tenthsUntil(now, since) <= tenths(suspendWindowMs)
-  const failures = goesOn ? Math.min(RETRIES_MAX, ((low >>> RETRIES_SHIFT) & RETRIES_MAX) + 1) : 1
-  const clients = goesOn ? (low >>> LEVEL_SHIFT) | bit : bit
-  return {
-    word: wordOf(state, failures, clients, goesOn ? since : now),
-    isComplete: failures >= suspendFailures && bitsIn(clients) >= suspendClients,
-  }
-}
-
-function bitsIn(bits: number): number {
-  let count = 0
-  for (let rest = bits; rest !== 0; rest &= rest - 1) count++
-  return count
-}
-
-function clientBit(address: string): number {
-  const network = networkOf(address)
-  let hash = 0
-  for (let i = 0; i < network.length; i++) hash = Math.imul(hash, 31) + network.charCodeAt(i)
-  return 1 << ((hash >>> 0) % CLIENT_BITS)
-}
-
-/** Ignored events: the time-out of a request that was pending when another was counted, or a probe too early. */
-function isOutdated(state: EndpointState, event: EndpointEvent, due: number, now: number): boolean {
-  const isEarly = tenthsUntil(due, now) > 0
-  if (event === ENDPOINT_EVENT.PROBED) return isEarly
-  return isEarly && state === ENDPOINT_STATE.TIMEOUT && event === ENDPOINT_EVENT.TIMED_OUT
-}
-
-/** A time-out with no retry left suspends; where suspension is switched off a failure has no effect. */
-function effectOf(
-  event: EndpointEvent,
-  state: EndpointState,
-  retries: number,
-  settings: EndpointSettings,
-): EndpointEvent | undefined {
-  const { retriesBeforeSuspension: allowed } = settings
-  const suspends = settings.suspensionMs > 0 && settings.suspensionMaxMs > 0
-  if (event === ENDPOINT_EVENT.FAILED) return suspends ? event : undefined
-  if (event !== ENDPOINT_EVENT.TIMED_OUT || state === ENDPOINT_STATE.PROBING) return event
-  if (retries < allowed || (!suspends && allowed > 0)) return event
-  return suspends ? ENDPOINT_EVENT.FAILED : undefined
-}
-
-/** Tenths of a second that the endpoint stays in a state by itself. */
-function waitTenths(state: EndpointState, level: number, settings: EndpointSettings): number {
-  if (state === ENDPOINT_STATE.TIMEOUT) return tenths(settings.retryDelayMs)
-  if (state === ENDPOINT_STATE.PROBING) return PROBE_TENTHS
-  if (state !== ENDPOINT_STATE.SUSPENDED) return 0
-  return tenths(Math.min(settings.suspensionMs * settings.suspensionFactor ** (level - 1), settings.suspensionMaxMs))
-}
-
-/** Rounds up, so that a wait is never too short: `now` may have begun nearly a tenth ago. */
-function dueAfter(now: number, wait: number): number {
-  return wait === 0 ? now : (now + wait + 1) | 0
-}
-
-function tenths(ms: number): number {
-  return Math.min(YEAR_TENTHS, Math.ceil(ms / 100))
 }
