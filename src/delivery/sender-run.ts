@@ -30,7 +30,11 @@ export interface RunContext {
   readonly outbox: Outbox
   readonly lease: Lease
   readonly schedule: RetrySchedule
-  readonly compose: (delivery: Delivery, signal: AbortSignal) => Promise<AttemptResult>
+  /**
+   * `claimedAt` (`performance.now()`): a moment after the claim was committed. What is read from now on is as new as any
+   * event that was stored or replayed before the claim.
+   */
+  readonly compose: (delivery: Delivery, signal: AbortSignal, claimedAt: number) => Promise<AttemptResult>
   readonly random: () => number
   readonly log: DeliveryLog
   /** Milliseconds after which a run starts no further message. */
@@ -65,6 +69,12 @@ const SENDER_PAUSE_MS_MAX = 60_000
  */
 type RunPhase = 'running' | 'draining' | 'aborting'
 
+interface QueuedDelivery extends ClaimedDelivery {
+  readonly claim: string
+  /** As of `RunContext.compose`. */
+  readonly claimedAt: number
+}
+
 export class SenderRun {
   readonly #context: RunContext
   readonly #sender: SenderId
@@ -80,7 +90,7 @@ export class SenderRun {
   #phase: RunPhase = 'running'
   #abortedAt = 0
   #batches = 0
-  #queue: (ClaimedDelivery & { readonly claim: string })[] = []
+  #queue: QueuedDelivery[] = []
   #onTheWay = 0
   #settlements: Settlement[] = []
   #oldestAt = 0
@@ -199,7 +209,7 @@ export class SenderRun {
     }
   }
 
-  async #send(claimed: ClaimedDelivery & { readonly claim: string }): Promise<void> {
+  async #send(claimed: QueuedDelivery): Promise<void> {
     this.#onTheWay++
     const begunAt = performance.now()
     const result = await this.#attempt(claimed)
@@ -220,7 +230,7 @@ export class SenderRun {
     this.#wake()
   }
 
-  async #attempt(claimed: ClaimedDelivery): Promise<AttemptResult> {
+  async #attempt(claimed: QueuedDelivery): Promise<AttemptResult> {
     const { compose, log } = this.#context
     const { id, attempts, acceptedMs, cause } = claimed
     const event = openedEvent(this.#connection, claimed.event, this.#sender)
@@ -231,7 +241,7 @@ export class SenderRun {
       const delivery: Delivery = {
         ...{ id, sender: this.#sender, state: 'sending', attempts, acceptedMs, atMs, event, cause },
       }
-      return await compose(delivery, this.#interrupt.signal)
+      return await compose(delivery, this.#interrupt.signal, claimed.claimedAt)
     } catch (error) {
       log('error', 'a sender has failed', { SENDER: senderKey(this.#sender), ID: id, CAUSE: messageOf(error) })
       return { kind: 'retry', cause: 'internal error', afterMs: null }
@@ -302,7 +312,7 @@ export class SenderRun {
     })
   }
 
-  async #exchange(settlements: readonly Settlement[], count: number): Promise<(ClaimedDelivery & { claim: string })[]> {
+  async #exchange(settlements: readonly Settlement[], count: number): Promise<QueuedDelivery[]> {
     const nowMs = this.#nowMs()
     const claim = `${this.#token}-${this.#batches++}`
     const terms = { claim, term: this.#term, count, nowMs, untilMs: nowMs + CLAIM_MS }
@@ -315,7 +325,8 @@ export class SenderRun {
       return { claimed: count > 0 ? await claimDue(inTransaction, this.#pk, terms) : [], moves }
     })
     countEvents(this.#connection, this.#sender.channel, moves)
-    return claimed.map(each => ({ ...each, claim }))
+    const claimedAt = performance.now()
+    return claimed.map(each => ({ ...each, claim, claimedAt }))
   }
 
   /** A lease that cannot be renewed ends the run, before the lease ends. */

@@ -55,15 +55,16 @@ export class Dispatcher {
     return { channel: 'sms', http: smsMessage(configuration, provider, event, id) }
   }
 
+  /** `claimedAt`: when the event was taken from the database (`performance.now()`); the sender is not older. */
   async attempt(
     { tenant, channel, name }: { readonly tenant: string; readonly channel: string; readonly name: string },
     event: NotificationEvent,
-    id: string,
+    { id, claimedAt }: { readonly id: string; readonly claimedAt: number },
     signal: AbortSignal,
   ): Promise<AttemptResult> {
     let message: Message
     try {
-      message = this.message(await this.#senders.find(tenant, channel as Channel, name), event, id)
+      message = this.message(await this.#senders.findForClaim(tenant, channel as Channel, name, claimedAt), event, id)
     } catch (error) {
       // The operator mends the file or the key; a tenant mends the sender, and replays.
       if (error instanceof SecretsUnreadable) return { kind: 'retry', cause: error.message, afterMs: null }

@@ -45,8 +45,8 @@ export const open: OpenMountedApi = async context => {
     log: context.log,
     pace: () => ({ concurrency: settings.concurrency, perSecond: settings.perSecond }),
     schedule: { attemptsMax: settings.attemptsMax, ageMsMax: settings.giveUpHours * HOUR_MS },
-    compose: ({ sender, event, id }, signal) =>
-      dispatcher.attempt(sender, JSON.parse(event) as NotificationEvent, id, signal),
+    compose: ({ sender, event, id }, signal, claimedAt) =>
+      dispatcher.attempt(sender, JSON.parse(event) as NotificationEvent, { id, claimedAt }, signal),
   })
   return { handle: request => api.handle(request), work: run }
 }

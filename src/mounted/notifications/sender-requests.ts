@@ -109,7 +109,12 @@ export class SenderRequests {
     const signal = AbortSignal.any([request.signal, AbortSignal.timeout(TEST_MS)])
     this.#beginTest(tenant)
     try {
-      const result = await this.#dispatcher.attempt({ tenant, channel, name }, event, crypto.randomUUID(), signal)
+      const result = await this.#dispatcher.attempt(
+        { tenant, channel, name },
+        event,
+        { id: crypto.randomUUID(), claimedAt: performance.now() },
+        signal,
+      )
       const isDelivered = result.kind === 'delivered'
       return json(200, { delivered: isDelivered, detail: isDelivered ? result.detail : result.cause })
     } finally {

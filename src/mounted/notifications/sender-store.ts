@@ -1,7 +1,9 @@
 /** Senders of tenants in the database; their secrets are encrypted. */
 import { sql, type Transaction } from 'kysely'
+import { LRUCache } from 'lru-cache'
 import { type Migration, migrateTables } from '../../database/migrations.ts'
 import type { SecretBox } from '../../database/secret-cipher.ts'
+import { growingTo } from '../../runtime/lru-options.ts'
 import type { Database } from '../database-access.ts'
 import type { StreamId } from './notification-event.ts'
 import { Refused } from './refusals.ts'
@@ -32,6 +34,23 @@ interface StoredValues {
   readonly properties: readonly (readonly [key: string, value: string])[]
 }
 
+interface ReadSender {
+  readonly row: Pick<SenderRow, 'configuration' | 'secrets'>
+  readonly configuration: SenderConfiguration
+}
+
+/** A sender that was read for a message. */
+interface KnownSender {
+  /** When the reading began (`performance.now()`). */
+  readonly readAt: number
+  readonly reading: Promise<ReadSender>
+}
+
+/** Senders that a thread remembers; of the one that was not used for the longest time, row and secrets are read again. */
+const KNOWN_MAX = 256
+/** A message that was claimed before its sender was changed may be made of the sender as it was so long ago. */
+const KNOWN_MS = 1000
+
 /** The node has another encryption key than the one that encrypted the secrets. */
 export class SecretsUnreadable extends Error {
   override readonly name = 'SecretsUnreadable'
@@ -59,6 +78,8 @@ export class SenderStore {
   readonly #database: Database<SenderTables>
   readonly #secrets: SecretBox
   readonly #sendersMax: number
+  /** By channel, tenant and name. */
+  readonly #known = new LRUCache<string, KnownSender>(growingTo(KNOWN_MAX))
 
   private constructor(database: Database<SenderTables>, secrets: SecretBox, sendersMax: number) {
     this.#database = database
@@ -91,6 +112,41 @@ export class SenderStore {
   /** With its secrets. Rejects with Refused where there is none, and with SecretsUnreadable. */
   async find(tenant: string, channel: Channel, name: string): Promise<SenderConfiguration> {
     return this.#whole(found(await rowOf(this.#database.kysely, tenant, channel, name), name))
+  }
+
+  /**
+   * As `find`, for a message that was claimed at `claimedAt` (`performance.now()`): what was read since then is used
+   * again for a moment. A sender that was changed before an event was stored or replayed is read after that change,
+   * whichever thread or node has changed it, because the claim comes later.
+   */
+  async findForClaim(tenant: string, channel: Channel, name: string, claimedAt: number): Promise<SenderConfiguration> {
+    const key = JSON.stringify([channel, tenant, name])
+    const known = this.#known.get(key)
+    const now = performance.now()
+    if (known !== undefined && known.readAt >= claimedAt && now - known.readAt < KNOWN_MS) {
+      return (await known.reading).configuration
+    }
+    const entry = { readAt: now, reading: this.#read(rowOf(this.#database.kysely, tenant, channel, name), name, known) }
+    this.#known.set(key, entry)
+    try {
+      return (await entry.reading).configuration
+    } catch (error) {
+      if (this.#known.get(key) === entry) this.#known.delete(key)
+      throw error
+    }
+  }
+
+  /** `known`: an earlier reading; what has not changed since is not decrypted again. */
+  async #read(
+    reading: Promise<SenderRow | undefined>,
+    name: string,
+    known: KnownSender | undefined,
+  ): Promise<ReadSender> {
+    const row = found(await reading, name)
+    const before = await known?.reading.catch(() => undefined)
+    // Encryption is never the same twice, so equal texts are one version.
+    const isSame = before?.row.secrets === row.secrets && before.row.configuration === row.configuration
+    return isSame ? before : { row, configuration: this.#whole(row) }
   }
 
   /** Names of the senders that pick events from the stream. */

@@ -135,6 +135,38 @@ for (const kind of KINDS) {
       assert.deepEqual([late.status, late.json.code], [409, 'NSM-61014'])
     })
 
+    test('a sender that another thread changes counts for each event that is accepted or replayed afterwards', async t => {
+      if (unavailable !== false) return t.skip(unavailable)
+      const [tenant, api] = ['changing', await fixture.another()]
+      const body = { ...VONAGE, providerURL: provider.url }
+      await fixture.ask('POST', '/sms', { tenant, body })
+      const publish = async () => {
+        const event = { type: 'sms', recipient: '1', text: 'x' }
+        const [id = ''] = idsOf(await fixture.ask('POST', '/events', { tenant, api, body: event }))
+        return id
+      }
+      const sent = () => {
+        const { from, api_secret } = JSON.parse(provider.received.at(-1)!.body) as Readonly<Record<string, string>>
+        return [from, api_secret]
+      }
+      provider.statuses.push(400)
+      const refused = await publish()
+      await work(fixture.api)
+      assert.deepEqual(sent(), ['Acme', 's'])
+      for (let round = 1; round <= 3; round++) {
+        const changed = { ...body, sender: `Acme ${round}`, secret: `s${round}` }
+        await fixture.ask('PUT', '/sms/SMSPublisher', { tenant, api, body: changed })
+        await (round === 2 ? fixture.ask('POST', `/deliveries/${refused}/replay`, { tenant, api }) : publish())
+        await work(fixture.api)
+        assert.deepEqual(sent(), [`Acme ${round}`, `s${round}`])
+      }
+      await publish()
+      await fixture.ask('DELETE', '/sms/SMSPublisher?force=true', { tenant, api })
+      const count = provider.received.length
+      await work(fixture.api)
+      assert.equal(provider.received.length, count)
+    })
+
     test('dead letters of a sender are replayed and dropped together, one is dropped alone', async t => {
       if (unavailable !== false) return t.skip(unavailable)
       const tenant = 'letters'
