@@ -1,6 +1,6 @@
 /** Calls of mediators to endpoints: the request is a message, and so is its response. Runs on workers. */
 import { CallFailed } from '../runtime/call-channel.ts'
-import type { EndpointForm, EndpointFormat, SequenceEndpoint } from './endpoint-plan.ts'
+import { type EndpointForm, type EndpointFormat, OWN_ENDPOINT, type SequenceEndpoint } from './endpoint-plan.ts'
 import { MediationFault } from './mediation-fault.ts'
 import type { Message } from './message.ts'
 import type { TaskCall, TaskCallResults, TaskServices } from './task-calls.ts'
@@ -58,6 +58,7 @@ export async function callBackend(
     kind: 'backend',
     api: services.api,
     endpoint: endpoint.name,
+    ...(endpoint.name === OWN_ENDPOINT ? { own: services.own } : {}),
     isBlocking,
     changed: [...request.changedNames()],
     client: textOf(request.get('axis2', 'REMOTE_ADDR')),

@@ -51,5 +51,8 @@ export const DESTINATION: SequenceEndpoint = {
   },
 }
 
+/** In calls of tasks: the endpoint of the API, with its credentials. No file has this name. */
+export const OWN_ENDPOINT = '(API)'
+
 /** Stands for the address that a sequence sets, or for a sequence as backend. RFC 6761 6.4: it never resolves. */
 export const DESTINATION_URL = 'http://destination.invalid'

@@ -12,8 +12,10 @@ export interface BackendRequest {
   readonly kind: 'backend'
   /** Identity of the API whose sequence calls (`apiIdentity`). */
   readonly api: string
-  /** Name of the endpoint (`SequenceEndpoint`). */
+  /** Name of the endpoint (`SequenceEndpoint`), or OWN_ENDPOINT. */
   readonly endpoint: string
+  /** The endpoint of the API, for OWN_ENDPOINT (`TaskGathering.own`); else left out. */
+  readonly own?: number
   /** A blocking call, which `[transport.blocking_http]` limits. */
   readonly isBlocking: boolean
   /** Address of the client whose message calls; '' where it is not known. */
@@ -64,6 +66,8 @@ export interface TaskServices {
   /** Identity of the API. */
   readonly api: string
   readonly flow: FlowTask['flow']
+  /** Names the endpoint of the API (`TaskGathering.own`); 0: copies cannot be sent to it. */
+  readonly own: number
   readonly report: Report
   /** The message as it would go on now, with its body. Throws MediationFault. */
   transfer(message: Message): TransferredMessage

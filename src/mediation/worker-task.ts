@@ -53,13 +53,18 @@ export interface FlowTask {
   /** Names of the sequences that run in order. */
   readonly sequences: readonly string[]
   readonly message: TransferredMessage
-  /**
-   * Sequences of the response flow, which run in this task on the responses of copies that it sends, so that an
-   * `<aggregate>` in them gathers these; left out: the response flow gathers none.
-   */
-  readonly response?: readonly string[]
+  /** Of a request flow whose response flow gathers the responses to copies that the task sends. */
+  readonly gathering?: TaskGathering
   /** Copies that the task may make, of a task in the background; left out: as many as a message of a client. */
   readonly copiesMax?: number
+}
+
+/** The response flow runs in the task of the request flow, so that its `<aggregate>` sees the copies of one message. */
+export interface TaskGathering {
+  /** Names of the sequences of the response flow. */
+  readonly sequences: readonly string[]
+  /** Names the endpoint of the API in calls of the task (`BackendRequest.own`). */
+  readonly own: number
 }
 
 /**

@@ -25,6 +25,7 @@ import { HeadMediation, needsOnlyHeads } from '../proxy/mediated/head-mediation.
 import type { Admission, MediationServices } from '../proxy/mediated/mediation-services.ts'
 import { MountedCalls, type MountedServices } from '../proxy/mediated/mounted-calls.ts'
 import { MountedTarget } from '../proxy/mediated/mounted-target.ts'
+import { OwnTargets } from '../proxy/mediated/own-targets.ts'
 import { TaskCallsServer } from '../proxy/mediated/task-calls-server.ts'
 import { WorkerMediation } from '../proxy/mediated/worker-mediation.ts'
 import { type Pipeline, refuse, refuseAtOnce, refuseRaised, respondWith } from '../proxy/pipeline.ts'
@@ -63,6 +64,7 @@ export class ReactorMediation {
   readonly #bodyChecks: BodyChecks | null
   readonly #store: BodyStore
   readonly #targets: SequenceTargets
+  readonly #ownTargets = new OwnTargets()
   readonly #workers: ReactorWorkers
   readonly #calls: TaskCallsServer
   readonly #services: MediationServices
@@ -87,6 +89,7 @@ export class ReactorMediation {
       context: contexts.plain,
       store: this.#store,
       endpoints: this.#targets,
+      ownTargets: this.#ownTargets,
       idPrefix: newIdPrefix(),
       blockingTimeouts: plan.blockingTimeouts,
       background: task => this.#workers.services.plain.background(task),
@@ -182,6 +185,7 @@ export class ReactorMediation {
       contexts,
       report,
       endpoints: this.#targets,
+      ownTargets: this.#ownTargets,
       refuse: (exchange, { refusal, failure, sequence }) => refuse(exchange, pipeline(), refusal, failure, sequence),
       refuseAtOnce: (exchange, { refusal, failure, sequence }) =>
         refuseAtOnce(exchange, pipeline(), refusal, failure, sequence),

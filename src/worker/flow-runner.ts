@@ -104,11 +104,11 @@ class Flow {
     this.#formats = formats
     this.#sequences = sequences
     this.#context = context
-    const { api, flow, copiesMax = COPIES_MAX } = task
+    const { api, flow, gathering, copiesMax = COPIES_MAX } = task
     this.#copiesLeft = copiesMax
     const { report, call } = context
     this.#services = {
-      ...{ api, flow, report, call, code },
+      ...{ api, flow, own: gathering?.own ?? 0, report, call, code },
       transfer: message => this.#transferred(message, null),
       received: transferred => this.#received(transferred),
       claimCopies: count => this.#claimCopies(count),
@@ -123,14 +123,14 @@ class Flow {
   }
 
   async #respond(copy: Message): Promise<false> {
-    const { api, response } = this.#task
-    if (response === undefined) {
+    const { api, gathering } = this.#task
+    if (gathering === undefined) {
       copy.outcome = 'looped'
       return false
     }
     copy.isFromBackend = true
     copy.task = this.#ofResponses
-    await this.#sequences.of(api).runInOrder(response, copy)
+    await this.#sequences.of(api).runInOrder(gathering.sequences, copy)
     // A copy that another one of its aggregate stands for has no task any more.
     const isOver = copy.task === null || copy.outcome === 'dropped' || copy.outcome === 'faulted'
     if (!isOver) copy.outcome = 'responded'

@@ -3,6 +3,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { connectPeer } from '../harness/peers.ts'
 import { takeResponse } from '../harness/responses.ts'
+import type { Filter } from '../../src/proxy/exchange/contract.ts'
+import { flowsOf } from '../harness/flows.ts'
+import { startGateway } from '../harness/gateway.ts'
 import { address, type Reaction, says, startBackend, startCalls } from '../harness/sequence-calls.ts'
 
 const json = (value: unknown) => JSON.stringify(value)
@@ -160,4 +163,40 @@ test('the result goes to the client once, with the status and the fields of the 
   client.send('GET /a/x HTTP/1.1\r\nHost: h\r\n\r\n')
   const { status, fields, body } = await takeResponse(client)
   assert.deepEqual([status, fields.get('x-one'), fields.get('x-out'), body], [206, ['1'], ['1'], '[{"n":1},{"n":2}]'])
+})
+
+test('a copy without an endpoint goes to that of the API, with the credentials of the gateway', async t => {
+  const stock: Reaction = ({ body }) => [200, body]
+  const backend = await startBackend(t, { '/base/x': stock })
+  const request = `<iterate expression="json-eval($)">${target('<send/>')}</iterate>`
+  const mediation = await flowsOf({ request, response: aggregate('', '', 'json-eval($.n)') })
+  const credentials: Filter = {
+    name: 'credentials',
+    request(exchange) {
+      exchange.callerLines = 'Authorization: Basic b3du\r\n'
+      exchange.ownCredential = { line: exchange.callerLines, refused: () => undefined }
+      return undefined
+    },
+  }
+  const gateway = await startGateway(
+    [{ context: '/a', port: backend.port, basePath: '/base', overrides: { mediation } }],
+    {
+      filters: [credentials],
+    },
+  )
+  t.after(() => gateway.stop())
+  const client = await connectPeer(gateway.port)
+  t.after(() => client.destroy())
+  const sent = '[{"n":1},{"n":2},{"n":3}]'
+  const lines = 'Host: h\r\nContent-Type: application/json\r\n'
+  client.send(`POST /a/x?q=1 HTTP/1.1\r\n${lines}Content-Length: ${sent.length}\r\n\r\n${sent}`)
+  const { status, body } = await takeResponse(client)
+  assert.deepEqual([status, body], [200, '[1,2,3]'])
+  assert.ok(
+    backend.received.every(({ head }) => head.match(/^Authorization: .*$/gim)?.join() === 'Authorization: Basic b3du'),
+  )
+  assert.deepEqual(
+    backend.received.map(({ method, target }) => `${method} ${target}`),
+    Array(3).fill('POST /base/x?q=1'),
+  )
 })

@@ -5,7 +5,7 @@
 import type { XmlElement } from '../../config/xml.ts'
 import { applyFormat, callBackend, servicesOf } from '../backend-calls.ts'
 import { runCopies, runInBackground } from '../copies.ts'
-import { DESTINATION, type SequenceEndpoint } from '../endpoint-plan.ts'
+import { DESTINATION, OWN_ENDPOINT, type SequenceEndpoint } from '../endpoint-plan.ts'
 import { type CompileContext, mediator, type Run } from '../mediator.ts'
 import type { Message } from '../message.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
@@ -140,8 +140,10 @@ export function compileTarget(
   }
 }
 
-/** The endpoint to which `<send>` sends a copy; '': the copy is not sent, or to the endpoint of the API. */
+/** The endpoint to which `<send>` sends a copy; '': the copy is not sent by itself. */
 function sentTo(copy: Message): string {
   if (copy.outcome !== 'sent' || copy.isResponse) return ''
-  return copy.endpoint === '' && /^https?:/i.test(copy.to) ? DESTINATION.name : copy.endpoint
+  if (copy.endpoint !== '') return copy.endpoint
+  if (/^https?:/i.test(copy.to)) return DESTINATION.name
+  return servicesOf(copy).own === 0 ? '' : OWN_ENDPOINT
 }

@@ -2,8 +2,7 @@
  * A request flow behind an admission: a first task finds out which operations the request asks for, the reactor admits
  * them, and a second task runs the sequences of the flow, where there are any.
  */
-import type { FlowPlan } from '../../mediation/flow-plan.ts'
-import type { FlowResult, TransferredBody } from '../../mediation/worker-task.ts'
+import type { FlowResult, TaskGathering, TransferredBody } from '../../mediation/worker-task.ts'
 import type { WorkerService } from '../../mediation/worker-service.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import type { Refusal } from '../exchange/outcome.ts'
@@ -18,7 +17,7 @@ interface AdmittedFlow {
   readonly api: string
   readonly sequences: readonly string[]
   /** As of `flowTask`. */
-  readonly gathering: FlowPlan | null
+  readonly gathering: TaskGathering | null
   readonly head: MessageHead
   readonly held: HeldBody
   readonly state: Parameters<typeof flowTask>[5]
@@ -28,7 +27,7 @@ interface AdmittedFlow {
 }
 
 /** The operations are refused. */
-interface RefusedFlow {
+export interface RefusedFlow {
   readonly kind: 'refused'
   readonly refusal: Refusal
 }

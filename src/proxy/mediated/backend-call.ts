@@ -79,7 +79,8 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
   }
 
   /** Sends the request; everything else follows from the response. */
-  start({ target, method, path }: ResolvedEndpoint, message: TransferredMessage): void {
+  start(endpoint: ResolvedEndpoint, message: TransferredMessage): void {
+    const { target, method, path, callerLines = '', ownCredential = null } = endpoint
     const { context, store, id } = this.#options
     const body = message.body.kind === 'untouched' ? ({ kind: 'none' } as const) : message.body
     const source = sourceOfTransferred(body, store)
@@ -91,6 +92,8 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
     exchange.canonicalTarget = exchange.requestTarget
     exchange.backendPathAt = PREFIX.length
     exchange.requestFraming = source.length
+    exchange.callerLines = callerLines
+    exchange.ownCredential = ownCredential
     this.#watch()
     const start = { method, target: exchange.requestTarget, scheme: 'http' } as const
     const edit = this.#edit(message)

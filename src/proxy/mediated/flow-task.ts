@@ -3,9 +3,14 @@ import { describeRaised, describeRequest, fillFaultMessage } from '../../faults/
 import { faultDetails } from '../../faults/fault-details.ts'
 import { faultFormat } from '../../faults/fault-format.ts'
 import { type FieldKinds, KIND } from '../../http1/field-kinds.ts'
-import type { FlowPlan } from '../../mediation/flow-plan.ts'
 import { Message } from '../../mediation/message.ts'
-import type { FlowTask, MessageState, TransferredBody, TransferredMessage } from '../../mediation/worker-task.ts'
+import type {
+  FlowTask,
+  MessageState,
+  TaskGathering,
+  TransferredBody,
+  TransferredMessage,
+} from '../../mediation/worker-task.ts'
 import type { PendingFault } from '../exchange/api-mediation.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import { type FieldChange, fieldsIn, HeadEdit } from '../exchange/head-edit.ts'
@@ -59,7 +64,7 @@ export function withAbsent(fields: Fields, own: Fields): Fields {
 
 /**
  * The task that runs a flow. The bytes of a body are a copy: the reactor keeps its own until the flow has read it.
- * `gathering`: the response flow of a request flow, where it gathers copies.
+ * `gathering`: of a request flow whose response flow gathers copies; null for others.
  */
 export function flowTask(
   api: string,
@@ -68,11 +73,11 @@ export function flowTask(
   head: MessageHead,
   body: HeldBody,
   state: MessageState,
-  gathering: FlowPlan | null = null,
+  gathering: TaskGathering | null = null,
 ): FlowTask {
   const message = { ...head, body: transferred(body), state }
   const task = { kind: 'flow', api, flow, sequences, message } as const
-  return gathering?.gathers === true ? { ...task, response: gathering.sequences } : task
+  return gathering === null ? task : { ...task, gathering }
 }
 
 function transferred(body: HeldBody): TransferredBody {

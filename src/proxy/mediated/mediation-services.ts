@@ -8,6 +8,7 @@ import type { FilterResult, SourceSide } from '../exchange/contract.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import type { Refusal } from '../exchange/outcome.ts'
 import type { BodyStore } from './body-store.ts'
+import type { OwnTargets } from './own-targets.ts'
 import type { SequenceEndpoints } from './sequence-endpoint.ts'
 
 /** One per reactor. */
@@ -19,6 +20,7 @@ export interface MediationServices {
   readonly report: Report
   /** Endpoints that sequences name. */
   readonly endpoints: SequenceEndpoints
+  readonly ownTargets: OwnTargets
   /** Answers with a fault, which the fault flow of the API may word. */
   refuse(exchange: Exchange, fault: PendingFault): void
   /** The same for a fault that a sequence has raised. */

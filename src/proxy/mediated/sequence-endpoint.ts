@@ -4,6 +4,7 @@ import { fromTransfer } from '../../mediation/message-transfer.ts'
 import { textOf } from '../../mediation/value.ts'
 import type { MessageState, TransferredMessage } from '../../mediation/worker-task.ts'
 import type { Target } from '../exchange/contract.ts'
+import type { Exchange } from '../exchange/exchange.ts'
 import type { MessageHead } from './flow-task.ts'
 
 /** Where a message goes. */
@@ -14,6 +15,9 @@ export interface ResolvedEndpoint {
   readonly method: string
   /** Path and query behind the base path of the target: '', or begins with "/" or "?". */
   readonly path: string
+  /** Of the endpoint of an API: lines of the gateway for it. Left out: none. */
+  readonly callerLines?: string
+  readonly ownCredential?: Exchange['ownCredential']
 }
 
 /** The endpoints of sequences of a reactor. */
@@ -23,7 +27,7 @@ export interface SequenceEndpoints {
 }
 
 /** Where a request goes, with its method and path there. */
-export interface Destination {
+interface Destination {
   readonly target: Target
   readonly head: MessageHead
 }
@@ -43,6 +47,12 @@ export function destinationOf(
   const resolved = endpoints.resolve(endpoint, { ...head, body: { kind: 'none' }, state })
   if (typeof resolved === 'string') return `the endpoint ${endpoint} of a flow: ${resolved}`
   return { target: resolved.target, head: { ...head, method: resolved.method, target: resolved.path } }
+}
+
+/** The gateway's own credentials and its JWT are for the endpoints of the API (D300). */
+export function withoutCredentials(exchange: Exchange): void {
+  exchange.callerLines = ''
+  exchange.ownCredential = null
 }
 
 /** Characters beyond unreserved ones (RFC 3986 2.3) that encodeURIComponent leaves. */

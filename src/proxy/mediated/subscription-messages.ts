@@ -15,8 +15,9 @@ import type { Exchange } from '../exchange/exchange.ts'
 import { HeadEdit } from '../exchange/head-edit.ts'
 import type { MessageCheck, MessageVerdict } from '../exchange/message-inspection.ts'
 import { type Outcome, type Refusal, refusal } from '../exchange/outcome.ts'
-import { refusalOfWorker } from './mediation-refusals.ts'
-import { type Admission, failureOf, type OperationFlows } from './mediation-services.ts'
+import { type BackendTunnelPeer, declineTunnel } from '../exchange/tunnel.ts'
+import { refusalOfWorker, reportRefusal } from './mediation-refusals.ts'
+import { type Admission, failureOf, type MediationServices, type OperationFlows } from './mediation-services.ts'
 
 /** The subprotocols whose messages are understood. */
 const SUBPROTOCOLS = ['graphql-transport-ws', 'graphql-ws']
@@ -63,8 +64,31 @@ export function offersSubscriptions(head: Head): boolean {
   return offered.length > 0 && offered.every(name => SUBPROTOCOLS.includes(name))
 }
 
-/** Decides on a tunnel, by the head of the 101 of its backend. `check`: of its messages; null: none is needed. */
-export function checkOfTunnel(
+/**
+ * Decides on a tunnel whose 101 has come. `check`: of its messages; null: none is needed. `isRefused`: the client gets
+ * a fault in place of the 101.
+ */
+export function checkTunnel(
+  head: Head,
+  backend: BackendTunnelPeer,
+  exchange: Exchange,
+  { admission, api }: OperationFlows,
+  services: MediationServices,
+): { readonly check: MessageCheck | null; readonly isRefused: boolean } {
+  const service = services.workers[exchange.isSecured ? 'secured' : 'plain']
+  const { check, refused } = checkOfTunnel(head, {
+    ...{ exchange, api, admission: admission! },
+    mediate: (task, bytes) => service.mediate(task, bytes),
+    refused: (reason, cause) => reportRefusal(services.report, exchange, 'operation refused', cause, reason),
+  })
+  if (refused === undefined) return { check, isRefused: false }
+  declineTunnel(exchange, backend)
+  services.refuse(exchange, { refusal: refused, failure: null, sequence: null })
+  return { check, isRefused: true }
+}
+
+/** By the head of the 101. */
+function checkOfTunnel(
   head: Head,
   context: SubscriptionContext,
 ): { readonly check: MessageCheck | null; readonly refused: Refusal | undefined } {

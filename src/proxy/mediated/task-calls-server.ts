@@ -1,6 +1,7 @@
 /** Serves what tasks on workers ask of their reactor: requests to backends, background copies, kept responses. */
 import { LRUCache } from 'lru-cache'
 import { FAULT } from '../../faults/error-codes.ts'
+import { OWN_ENDPOINT } from '../../mediation/endpoint-plan.ts'
 import type { BackendRequest, BackendResult, KeepRequest, TaskCall } from '../../mediation/task-calls.ts'
 import type { WorkerService } from '../../mediation/worker-service.ts'
 import type { TransferredMessage } from '../../mediation/worker-task.ts'
@@ -8,6 +9,7 @@ import type { ConnectionContext } from '../exchange/connection-context.ts'
 import type { BlockingTimeouts } from '../../plan/reactor-plan.ts'
 import { BackendCall, UNSENDABLE } from './backend-call.ts'
 import { type BodyStore, files } from './body-store.ts'
+import type { OwnTargets } from './own-targets.ts'
 import type { ResolvedEndpoint, SequenceEndpoints } from './sequence-endpoint.ts'
 
 /** Requests of all tasks of a reactor at once. */
@@ -23,6 +25,7 @@ interface ServerOptions {
   readonly context: ConnectionContext
   readonly store: BodyStore
   readonly endpoints: SequenceEndpoints
+  readonly ownTargets: OwnTargets
   readonly idPrefix: string
   /** `SO_TIMEOUT` of `[transport.blocking_http]` and of `[transport.blocking_https]`. */
   readonly blockingTimeouts: BlockingTimeouts
@@ -85,9 +88,18 @@ export class TaskCallsServer {
     return null
   }
 
-  #request({ endpoint, isBlocking, client, changed, message }: BackendRequest): Promise<BackendResult> | BackendResult {
+  /** A sentence where the message cannot be sent to the endpoint of its API. */
+  #resolveOwn(own: number, { method, target: path }: TransferredMessage): ResolvedEndpoint | string {
+    const found = this.#options.ownTargets.get(own)
+    return found === undefined
+      ? 'the API has no endpoint, and the <send> of a copy names none'
+      : { ...found, secured: false, method, path }
+  }
+
+  #request(request: BackendRequest): Promise<BackendResult> | BackendResult {
+    const { endpoint, own = 0, isBlocking, client, changed, message } = request
     const { context, store, endpoints, idPrefix } = this.#options
-    const resolved = endpoints.resolve(endpoint, message)
+    const resolved = endpoint === OWN_ENDPOINT ? this.#resolveOwn(own, message) : endpoints.resolve(endpoint, message)
     const isBusy = this.#pending >= CALLS_MAX
     if (isBusy || typeof resolved === 'string') {
       const code = isBusy ? BUSY : UNSENDABLE

@@ -1,0 +1,60 @@
+/** Runs one flow of an exchange on a worker: with its trace, its times, and what admits the operations of a query. */
+import type { FlowResult, FlowTask, MessageState } from '../../mediation/worker-task.ts'
+import type { ConnectionContext } from '../exchange/connection-context.ts'
+import type { Target } from '../exchange/contract.ts'
+import type { Exchange } from '../exchange/exchange.ts'
+import { type RefusedFlow, runAdmitted } from './admitted-flow.ts'
+import type { HeldBody } from './body-collector.ts'
+import { deleteFile } from './body-store.ts'
+import { flowTask, type MessageHead } from './flow-task.ts'
+import { traceTask } from './flow-trace.ts'
+import { type MediationServices, type OperationFlows, timedWorkers } from './mediation-services.ts'
+
+interface FlowRun {
+  readonly flow: FlowTask['flow']
+  readonly sequences: readonly string[]
+  readonly exchange: Exchange
+  /** The endpoint of the API; null: the exchange has none. */
+  readonly target: Target | null
+  readonly flows: OperationFlows
+  readonly head: MessageHead
+  readonly held: HeldBody
+  readonly state: MessageState
+  /** Whether anybody still waits for the result. */
+  readonly isAwaited: () => boolean
+}
+
+export type FlowOutcome = FlowResult | RefusedFlow
+
+/** Rejects with WorkerFailure. */
+export async function runFlow(
+  run: FlowRun,
+  services: MediationServices,
+  context: ConnectionContext,
+): Promise<FlowOutcome> {
+  const { flow, sequences, exchange, target, flows, head, held, state, isAwaited } = run
+  const { api } = flows
+  traceTask(exchange, { flow, sequences }, head.fields, held, state)
+  const { mediate, account } = timedWorkers(services, exchange, context.now)
+  const admission = flow === 'request' && exchange.upgrade === '' ? flows.admission : null
+  const gathers = flow === 'request' && flows.plan.response.gathers === true
+  const own = gathers ? services.ownTargets.add(exchange, target) : 0
+  const gathering = gathers ? { sequences: flows.plan.response.sequences, own } : null
+  try {
+    // A refusal may come at once, and what follows must not run inside of the caller.
+    await undefined
+    if (admission === null) {
+      const length = held.kind === 'none' ? 0 : held.length
+      return await mediate(flowTask(api, flow, sequences, head, held, state, gathering), length)
+    }
+    return await runAdmitted({ admission, exchange, api, sequences, gathering, head, held, state, mediate, isAwaited })
+  } finally {
+    if (gathers) services.ownTargets.delete(own)
+    if (isAwaited()) account()
+  }
+}
+
+/** A result that nobody waits for. */
+export function dropResult(result: FlowOutcome): void {
+  if ('message' in result && result.message.body.kind === 'file') deleteFile(result.message.body.path)
+}
