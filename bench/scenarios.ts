@@ -18,6 +18,7 @@ interface ScenarioTable {
 /** What a peer can do for a scenario; its configuration contains only what that capability needs. */
 export type Capability =
   | 'requests'
+  | 'two-cores'
   | 'tls'
   | 'tls-backend'
   | 'handshakes'
@@ -35,6 +36,8 @@ export interface ClosedLoad extends ScenarioTable {
   readonly connectionPerRequest: boolean
   /** The side of the proxy that uses TLS. */
   readonly tls?: 'client' | 'backend'
+  /** The proxy has two workers, on both processors. */
+  readonly usesBothCores?: true
 }
 
 /** Consecutive TLS connections from each client, with one request on each. */
@@ -200,7 +203,7 @@ export function capabilityFor(scenario: Scenario): Capability | undefined {
     case 'deliveries':
       return undefined
     case 'closed':
-      if (scenario.tls === undefined) return 'requests'
+      if (scenario.tls === undefined) return scenario.usesBothCores === true ? 'two-cores' : 'requests'
       return scenario.tls === 'client' ? 'tls' : 'tls-backend'
     case 'idle':
       return scenario.upgraded === true ? 'tunnels' : 'requests'
@@ -216,6 +219,15 @@ export function capabilityFor(scenario: Scenario): Capability | undefined {
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   bare: download('Bare GET, 1 KiB, 64 keep-alive connections', '1k', 64, SMALL_COLUMNS),
   'bare-512': download('Bare GET, 1 KiB, 512 keep-alive connections', '1k', 512, SMALL_COLUMNS),
+  'bare-two-cores': {
+    ...download(
+      'Bare GET, 1 KiB, 64 connections, two workers on two processors with the load',
+      '1k',
+      64,
+      SMALL_COLUMNS,
+    ),
+    usesBothCores: true,
+  },
   'down-10k': download('GET, 10 KiB down, 64 connections', '10k', 64, BODY_COLUMNS),
   'down-100k': download('GET, 100 KiB down, 64 connections', '100k', 64, BODY_COLUMNS),
   'down-1m': download('GET, 1 MiB down, 32 connections', '1m', 32, BODY_COLUMNS),

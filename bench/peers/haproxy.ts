@@ -1,21 +1,21 @@
 /**
- * HAProxy in HTTP mode: one thread, backend connections shared between requests, default buffers of 16 KiB; a variant
- * for large bodies has 64 KiB. Without `no strict-limits` HAProxy would not start where the limit of open files is
- * below twice the number of client connections, which no scenario needs.
+ * HAProxy in HTTP mode: one thread, or two on two processors, backend connections shared between requests, default
+ * buffers of 16 KiB; a variant for large bodies has 64 KiB. Without `no strict-limits` HAProxy would not start where
+ * the limit of open files is below twice the number of client connections, which no scenario needs.
  */
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Certificate } from '../certificate.ts'
 import { ISSUER, tokenIssuer } from '../token-issuer.ts'
-import { findExecutable, PROXY_CORE, Program, pinned } from '../program.ts'
-import { type Peer, type PeerOptions, FAIL_OVER_SETTINGS, isMediating } from './peer.ts'
+import { findExecutable, Program, pinned } from '../program.ts'
+import { type Peer, type PeerOptions, FAIL_OVER_SETTINGS, isMediating, workersOf } from './peer.ts'
 
 const TRANSFORM = fileURLToPath(new URL('haproxy-transform.lua', import.meta.url))
 
 function configuration(options: PeerOptions, tuning: string): string {
   return `global
-  nbthread 1
+  nbthread ${workersOf(options.capability).workers}
   maxconn 12000
   no strict-limits
   ${isMediating(options.capability) ? `lua-load ${TRANSFORM}` : ''}
@@ -123,7 +123,8 @@ async function start(name: string, options: PeerOptions, tuning: string): Promis
   const command = [findExecutable('haproxy')!, '-db', '-f', file]
   // HAProxy cannot open log files, but it writes to an open descriptor.
   const logging = ['sh', '-c', `exec "$@" 3>>${options.folder}/haproxy.log`, 'sh', ...command]
-  const program = new Program(name, pinned(PROXY_CORE, options.capability === 'secured' ? logging : command))
+  const { cores } = workersOf(options.capability)
+  const program = new Program(name, pinned(cores, options.capability === 'secured' ? logging : command))
   await program.waitForPort(options.port)
   return program
 }
@@ -134,6 +135,7 @@ function missing(): string | undefined {
 
 const CAPABILITIES = [
   'requests',
+  'two-cores',
   'tls',
   'tls-backend',
   'handshakes',

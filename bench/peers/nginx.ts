@@ -1,14 +1,14 @@
 /**
- * nginx as a reverse proxy: one worker, upstream keep-alive, no temporary files for bodies, default buffers. A variant
- * for large bodies has buffers of 64 KiB like the gateway, which makes nginx faster.
+ * nginx as a reverse proxy: one worker, or two on two processors, upstream keep-alive, no temporary files for bodies,
+ * default buffers. A variant for large bodies has buffers of 64 KiB like the gateway, which makes nginx faster.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { type Certificate, SERVER_NAME } from '../certificate.ts'
-import { findExecutable, PROXY_CORE, Program, pinned } from '../program.ts'
+import { findExecutable, Program, pinned } from '../program.ts'
 import type { Capability } from '../scenarios.ts'
-import { type Peer, type PeerOptions, FAIL_OVER_SETTINGS, isMediating } from './peer.ts'
+import { type Peer, type PeerOptions, FAIL_OVER_SETTINGS, isMediating, workersOf } from './peer.ts'
 
 const LARGE_BUFFERS = `proxy_buffers 16 64k; proxy_buffer_size 16k; proxy_busy_buffers_size 256k;
   client_body_buffer_size 64k;`
@@ -20,7 +20,7 @@ const KEEP_ALIVE = 'keepalive 128; keepalive_requests 1000000000; keepalive_time
 function configuration(options: PeerOptions, buffers: string): string {
   const { folder } = options
   return `${isMediating(options.capability) ? `load_module ${NJS_MODULE};\n` : ''}\
-daemon off; pid ${folder}/nginx.pid; error_log stderr crit; worker_processes 1;
+daemon off; pid ${folder}/nginx.pid; error_log stderr crit; worker_processes ${workersOf(options.capability).workers};
 worker_rlimit_nofile ${2 * workerConnections(options)};
 ${process.getuid?.() === 0 ? 'user root;' : ''}
 events { worker_connections ${workerConnections(options)}; }
@@ -156,7 +156,7 @@ async function start(name: string, options: PeerOptions, buffers: string): Promi
   const file = `${options.folder}/nginx.conf`
   writeFileSync(file, configuration(options, buffers))
   const command = [findExecutable('nginx')!, '-e', 'stderr', '-p', options.folder, '-c', file]
-  const program = new Program(name, pinned(PROXY_CORE, command))
+  const program = new Program(name, pinned(workersOf(options.capability).cores, command))
   await program.waitForPort(options.port)
   return program
 }
@@ -169,6 +169,7 @@ function missing(capability: Capability = 'requests'): string | undefined {
 
 const CAPABILITIES = [
   'requests',
+  'two-cores',
   'tls',
   'tls-backend',
   'handshakes',

@@ -1,6 +1,6 @@
 /** The interface of a proxy under test. */
 import type { Certificate } from '../certificate.ts'
-import type { Program } from '../program.ts'
+import { LOAD_CORE, PROXY_CORE, type Program } from '../program.ts'
 import type { Capability } from '../scenarios.ts'
 
 export interface PeerOptions {
@@ -36,6 +36,12 @@ export interface Peer {
   version(): string
   /** Starts the peer on the proxy's core; resolves when it accepts requests. */
   start(options: PeerOptions): Promise<Program>
+}
+
+/** Threads that serve requests, and the processors of the proxy; the load has the second one in any case. */
+export function workersOf(capability: Capability): { readonly workers: number; readonly cores: string } {
+  if (capability !== 'two-cores') return { workers: 1, cores: `${PROXY_CORE}` }
+  return { workers: 2, cores: `${PROXY_CORE},${LOAD_CORE}` }
 }
 
 /** Returns whether a scenario transforms bodies, for which nginx needs njs and HAProxy needs Lua. */

@@ -4,9 +4,9 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Certificate } from '../certificate.ts'
-import { PROXY_CORE, Program, pinned } from '../program.ts'
+import { Program, pinned } from '../program.ts'
 import { writeExported } from './exported-project.ts'
-import { type Peer, type PeerOptions, FAIL_OVER_SETTINGS } from './peer.ts'
+import { type Peer, type PeerOptions, FAIL_OVER_SETTINGS, workersOf } from './peer.ts'
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -156,7 +156,7 @@ export const WITHOUT_KEY_MANAGER = { 'management.enable': 'false' }
 export function sluice(profileFolder?: string): Peer {
   return {
     name: 'sluice',
-    capabilities: ['requests', 'tls', 'tls-backend', 'handshakes', 'tunnels', 'fail-over', 'chain'],
+    capabilities: ['requests', 'two-cores', 'tls', 'tls-backend', 'handshakes', 'tunnels', 'fail-over', 'chain'],
     missing: () => undefined,
     version: () => versionOf(ROOT),
     async start(options: PeerOptions) {
@@ -175,7 +175,8 @@ export function sluice(profileFolder?: string): Peer {
       const data = `${options.folder}/data`
       const tls = { certificate, backendCertificate }
       const settings = options.capability === 'chain' ? WITHOUT_KEY_MANAGER : {}
-      const common = { home, data, port, ...tls, reactors: 1, cores: PROXY_CORE, profileFolder }
+      const { workers, cores } = workersOf(options.capability)
+      const common = { home, data, port, ...tls, reactors: workers, cores, profileFolder }
       const program = startSluice({ ...common, settings })
       await program.waitForLine(READY)
       return program
