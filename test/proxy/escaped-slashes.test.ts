@@ -10,9 +10,8 @@ import { PATH_TRICKS, type PathOutcome } from '../corpus/path-tricks.ts'
 import { operation } from '../harness/filter-chain.ts'
 import { startGateway, type TestApi } from '../harness/gateway.ts'
 import { lenientPath } from '../harness/lenient-backend.ts'
-import { connectPeer, type Peer } from '../harness/peers.ts'
 import { IS_LONG, Random, SEED } from '../harness/random.ts'
-import { takeResponse } from '../harness/responses.ts'
+import { ReconnectingClient } from '../harness/reconnecting-client.ts'
 import { StrictBackend } from '../harness/strict-backend.ts'
 
 const backend = await StrictBackend.listen(({ start }) => {
@@ -45,21 +44,14 @@ function api(
 /** A client of a gateway with these APIs. */
 async function clientOf(apis: readonly TestApi[]) {
   const gateway = await startGateway(apis, { filters: [recorder] })
-  let client: Peer | undefined
+  const client = new ReconnectingClient(gateway.port)
   after(() => {
-    client?.destroy()
+    client.close()
     gateway.stop()
   })
-  return async (target: string): Promise<{ readonly status: number; readonly body: string }> => {
-    if (client === undefined || client.ending !== '' || client.isClosed) client = await connectPeer(gateway.port)
+  return (target: string): ReturnType<ReconnectingClient['get']> => {
     matched = ''
-    client.send(`GET ${target} HTTP/1.1\r\nHost: gateway.test\r\n\r\n`)
-    const { status, body, fields } = await takeResponse(client)
-    if (fields.get('connection')?.includes('close') === true) {
-      client.destroy()
-      client = undefined
-    }
-    return { status, body }
+    return client.get(target)
   }
 }
 

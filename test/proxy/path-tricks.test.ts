@@ -8,11 +8,11 @@ import { after, test } from 'node:test'
 import type { Filter } from '../../src/proxy/exchange/contract.ts'
 import { PATH_TRICKS, type PathOutcome } from '../corpus/path-tricks.ts'
 import { StrictBackend } from '../harness/strict-backend.ts'
-import { takeResponse } from '../harness/responses.ts'
 import { startGateway } from '../harness/gateway.ts'
 import { lenientPath } from '../harness/lenient-backend.ts'
-import { connectPeer, eventually, type Peer } from '../harness/peers.ts'
+import { eventually } from '../harness/peers.ts'
 import { IS_LONG, Random, SEED } from '../harness/random.ts'
+import { ReconnectingClient } from '../harness/reconnecting-client.ts'
 
 const CONTEXT = '/shop/1.0.0'
 const BASE = '/base'
@@ -45,22 +45,14 @@ after(() => {
   backend.close()
 })
 
-let client: Peer | undefined
+const client = new ReconnectingClient(gateway.port)
 
-/** Sends a request on a shared connection, which is replaced when the gateway closes it. */
-async function request(target: string): Promise<{ readonly status: number; readonly body: string }> {
-  if (client === undefined || client.ending !== '' || client.isClosed) client = await connectPeer(gateway.port)
+async function request(target: string): ReturnType<ReconnectingClient['get']> {
   matched = ''
-  client.send(`GET ${target} HTTP/1.1\r\nHost: gateway.test\r\n\r\n`)
-  const { status, body, fields } = await takeResponse(client)
-  if (fields.get('connection')?.includes('close') === true) {
-    client.destroy()
-    client = undefined
-  }
-  return { status, body }
+  return client.get(target)
 }
 
-after(() => client?.destroy())
+after(() => client.close())
 
 /** The resource that the lenient backend would serve. */
 function servedBy(body: string): 'restricted' | 'open' {

@@ -13,7 +13,8 @@ import { FORWARDED_REQUESTS } from '../corpus/forwarded-requests.ts'
 import { LIMIT_REQUESTS } from '../corpus/limit-requests.ts'
 import type { Reached, RequestCase } from '../corpus/request-case.ts'
 import { StrictBackend } from '../harness/strict-backend.ts'
-import { startGateway, type TestGateway } from '../harness/gateway.ts'
+import type { TestGateway } from '../harness/gateway.ts'
+import { gatewaysBySettings } from '../harness/gateways-by-settings.ts'
 import { connectPeer, eventually, type Peer } from '../harness/peers.ts'
 import { parseResponse, type StrictMessage } from '../harness/strict-http.ts'
 
@@ -37,21 +38,8 @@ const WAYS: readonly (readonly [string, (client: Peer, raw: string) => Promise<v
 ]
 
 const backend = await StrictBackend.listen()
-const gateways = new Map<string, TestGateway>()
-after(() => {
-  for (const gateway of gateways.values()) gateway.stop()
-  backend.close()
-})
-
-async function gatewayFor(http: Readonly<Record<string, unknown>>): Promise<TestGateway> {
-  const key = JSON.stringify(http)
-  let gateway = gateways.get(key)
-  if (gateway === undefined) {
-    gateway = await startGateway([{ context: '/echo', port: backend.port }], { http })
-    gateways.set(key, gateway)
-  }
-  return gateway
-}
+const gatewayFor = gatewaysBySettings(backend.port)
+after(() => backend.close())
 
 /** The next response on a connection; undefined when the connection ends without one. */
 async function nextResponse(client: Peer, method: string): Promise<StrictMessage | undefined> {

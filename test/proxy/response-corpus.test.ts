@@ -7,7 +7,8 @@ import { after, describe, test } from 'node:test'
 import { FRAMING_RESPONSES } from '../corpus/framing-responses.ts'
 import { HEAD_RESPONSES } from '../corpus/head-responses.ts'
 import { DATE, GET, type Expected, type ResponseCase } from '../corpus/response-case.ts'
-import { startGateway, type TestGateway } from '../harness/gateway.ts'
+import type { TestGateway } from '../harness/gateway.ts'
+import { gatewaysBySettings } from '../harness/gateways-by-settings.ts'
 import { connectPeer, eventually, type Peer, ScriptedBackend } from '../harness/peers.ts'
 import { Malformed, parseResponse, type StrictMessage } from '../harness/strict-http.ts'
 
@@ -30,21 +31,8 @@ const WAYS: readonly (readonly [string, (row: ResponseCase) => ResponseCase | un
 ]
 
 const backend = await ScriptedBackend.listen()
-const gateways = new Map<string, TestGateway>()
-after(() => {
-  for (const gateway of gateways.values()) gateway.stop()
-  backend.close()
-})
-
-async function gatewayFor(http: Readonly<Record<string, unknown>>): Promise<TestGateway> {
-  const key = JSON.stringify(http)
-  let gateway = gateways.get(key)
-  if (gateway === undefined) {
-    gateway = await startGateway([{ context: '/echo', port: backend.port }], { http })
-    gateways.set(key, gateway)
-  }
-  return gateway
-}
+const gatewayFor = gatewaysBySettings(backend.port)
+after(() => backend.close())
 
 /** Waits for a request head on any backend connection and returns that connection. */
 async function arrival(target: string): Promise<Peer> {
