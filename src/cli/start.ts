@@ -3,6 +3,7 @@
  * and its imports load here. Everything else belongs to `serve.ts`.
  */
 import { examine } from '../config/load.ts'
+import { shareWriteTurns } from '../database/write-turns.ts'
 import { planListeners } from '../plan/listener-planning.ts'
 import { nodeComponents } from '../plan/node-components.ts'
 import { reactorCount } from '../plan/reactor-planning.ts'
@@ -23,6 +24,7 @@ export async function start(args: CliArguments, options: CommandOptions, compile
   const { runsGateway, runsKeyManager, runsTrafficManager } = nodeComponents(configuration)
   nameProcess()
   shareDeliveryCounts()
+  shareWriteTurns()
   const reactors = new ReactorPool(compileCache)
   const control = new ControlThread(compileCache, runsKeyManager)
   if (errors.length === 0) {

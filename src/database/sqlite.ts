@@ -5,11 +5,14 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlit
 import type { QueryResult } from 'kysely'
 import { LRUCache } from 'lru-cache'
 import type { Connection } from './connection-pool.ts'
+import { WriteTurns } from './write-turns.ts'
 
 /** Milliseconds that a statement waits for another thread or process, such as a backup, and between its attempts. */
 const BUSY_MS = 5000
 const PAUSES_MS = [1, 2, 4, 8, 16]
 const SQLITE_BUSY = 5
+/** The first statement of a transaction (pooled-dialect.ts). */
+const BEGIN = 'begin immediate'
 /** Statements that a connection keeps compiled. */
 const STATEMENTS_MAX = 256
 /** Pages of the write-ahead log that are copied to the file at once: 32 MB, in which pages of indexes repeat. */
@@ -22,7 +25,7 @@ export async function openSqlite(file: string): Promise<Connection> {
   // SQLite would create the file with the umask's mode; its -wal and -shm files inherit the mode.
   closeSync(openSync(file, 'a', 0o600))
   const database = new DatabaseSync(file, { timeout: 0, enableForeignKeyConstraints: true })
-  const connection = new SqliteConnection(database)
+  const connection = new SqliteConnection(database, new WriteTurns(file))
   await connection.query('pragma journal_mode = wal', [])
   // A confirmed revocation must survive a power loss.
   await connection.query('pragma synchronous = full', [])
@@ -38,24 +41,54 @@ interface PreparedStatement {
 
 class SqliteConnection implements Connection {
   readonly #database: DatabaseSync
+  readonly #turns: WriteTurns
   readonly #statements = new LRUCache<string, PreparedStatement>({ max: STATEMENTS_MAX })
+  /** Ticket of the turn that this connection has: until its transaction ends. */
+  #turn: number | null = null
 
-  constructor(database: DatabaseSync) {
+  constructor(database: DatabaseSync, turns: WriteTurns) {
     this.#database = database
+    this.#turns = turns
   }
 
   /** SQLite's own busy handler would block the thread. */
   async query(sql: string, parameters: readonly unknown[]): Promise<QueryResult<unknown>> {
+    try {
+      if (sql === BEGIN) await this.#takeTurn()
+      return await this.#runPatiently(sql, parameters)
+    } finally {
+      if (!this.#database.isOpen || !this.#database.isTransaction) this.#endTurn()
+    }
+  }
+
+  async #runPatiently(sql: string, parameters: readonly unknown[]): Promise<QueryResult<unknown>> {
     for (let waitedMs = 0, attempt = 0; ; attempt++) {
       try {
         return this.#run(sql, parameters)
       } catch (error) {
         if ((error as { errcode?: number }).errcode !== SQLITE_BUSY || waitedMs >= BUSY_MS) throw error
+        // A single statement asks for a turn where others write.
+        if (this.#turn === null) {
+          const askedAt = performance.now()
+          await this.#takeTurn()
+          waitedMs += performance.now() - askedAt
+          continue
+        }
         const pauseMs = PAUSES_MS[Math.min(attempt, PAUSES_MS.length - 1)]!
         await sleep(pauseMs)
         waitedMs += pauseMs
       }
     }
+  }
+
+  async #takeTurn(): Promise<void> {
+    this.#turn = await this.#turns.take()
+  }
+
+  #endTurn(): void {
+    if (this.#turn === null) return
+    this.#turns.end(this.#turn)
+    this.#turn = null
   }
 
   #run(sql: string, parameters: readonly unknown[]): QueryResult<unknown> {
@@ -80,5 +113,6 @@ class SqliteConnection implements Connection {
 
   destroy(): void {
     if (this.#database.isOpen) this.#database.close()
+    this.#endTurn()
   }
 }
