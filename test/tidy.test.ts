@@ -333,9 +333,10 @@ function deadExports(): string[] {
   for (const { imports } of FILES)
     for (const { from, names } of imports) for (const name of names) used.add(`${from}#${name}`)
   const isStarted = (path: string): boolean => FILES.some(({ starts }) => starts(path))
-  return FILES.filter(({ path }) => !used.has(`${path}#*`) && !isStarted(path)).flatMap(({ path, exports }) =>
-    exports.filter(name => !used.has(`${path}#${name}`)).map(name => `${path}: ${name}`),
-  )
+  return FILES.filter(({ path }) => !used.has(`${path}#*`)).flatMap(({ path, exports }) => {
+    const dead = exports.filter(name => !used.has(`${path}#${name}`))
+    return dead.length === 0 || isStarted(path) ? [] : dead.map(name => `${path}: ${name}`)
+  })
 }
 
 /** Files that are not imported, not started as a thread or process, not documented, and no micro-benchmark. */
@@ -436,7 +437,7 @@ function fieldsBesideState(): string[] {
 }
 
 function countedMetrics(): string[] {
-  const owner = TREE.get('src/observe/metrics.ts')!
+  const owner = TREE.get('src/observe/metric-rows.ts')!
   const names = [...owner.uncommented.matchAll(/^ {2}(\w+): \['(?:counter|gauge)'/gm)].map(match => match[1]!)
   assert.ok(names.length > 10, 'the table of metrics was not found')
   const others = SOURCES.filter(file => file !== owner).map(({ code }) => code)
@@ -472,6 +473,12 @@ function decisions(): string[] {
   return [...twice, ...cited]
 }
 
+const PATHS = new Set(FILES.map(({ path }) => path))
+
+function isFile(pattern: string): boolean {
+  return pattern.includes('*') ? [...PATHS].some(path => matchesGlob(path, pattern)) : PATHS.has(pattern)
+}
+
 /** Files in backticks, with wildcards or a placeholder NAME: below the root, below src, or beside the document. */
 function documentedFiles(): string[] {
   const documents = ['ARCHITECTURE.md', 'CONTRIBUTING.md', 'test/README.md', 'README.md']
@@ -480,9 +487,7 @@ function documentedFiles(): string[] {
       .map(([, name]) => name!)
       .filter(name => {
         const pattern = name.replace('NAME', '*')
-        return !['', 'src/', `${dirname(document)}/`].some(folder =>
-          FILES.some(it => matchesGlob(it.path, normalize(folder + pattern))),
-        )
+        return !['', 'src/', `${dirname(document)}/`].some(folder => isFile(normalize(folder + pattern)))
       })
       .map(name => `${document}: ${name}`),
   )

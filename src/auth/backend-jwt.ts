@@ -7,6 +7,8 @@ import { LRUCache } from 'lru-cache'
 import { isFieldText } from '../http1/writer.ts'
 import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
 import type { Caller } from '../proxy/exchange/caller.ts'
+import type { CacheUsage } from '../runtime/cache-usage.ts'
+import { Evictions } from '../runtime/lru-options.ts'
 import { SingleFlight } from '../runtime/single-flight.ts'
 import { stripTenant } from './account-names.ts'
 import type { BackendJwtPlan } from './auth-plan.ts'
@@ -62,14 +64,17 @@ export class BackendJwts {
   #header = ''
   /** Fast path of nearly every request. */
   #byCaller = new WeakMap<Caller, ReadyJwt>()
+  readonly #evictions = { jwts: new Evictions(), users: new Evictions() }
   /** By content, because every update of any application replaces all Caller objects. */
   readonly #byContent = new LRUCache<string, ReadyJwt>({
     maxSize: JWTS_CHARS_MAX,
     sizeCalculation: ({ line }, key) => Math.max(line.length + key.length, JWT_CHARS_MIN),
+    dispose: this.#evictions.jwts.dispose,
   })
   readonly #users = new LRUCache<string, BackendJwtClaims>({
     maxSize: USERS_CHARS_MAX,
     sizeCalculation: (claims, key) => Math.max(JSON.stringify(claims).length + key.length, USER_CHARS_MIN),
+    dispose: this.#evictions.users.dispose,
   })
   readonly #pending = new SingleFlight<ReadyJwt>()
 
@@ -81,6 +86,17 @@ export class BackendJwts {
 
   get isEnabled(): boolean {
     return this.#plan.isEnabled
+  }
+
+  /** Usage of the cache of JWTs. */
+  usage(): CacheUsage {
+    const { size, calculatedSize } = this.#byContent
+    return { entries: size, bytes: calculatedSize, evictions: this.#evictions.jwts.count }
+  }
+
+  claimsUsage(): CacheUsage {
+    const { size, calculatedSize } = this.#users
+    return { entries: size, bytes: calculatedSize, evictions: this.#evictions.users.count }
   }
 
   /** At a reload: drops all JWTs of the old plan. Throws the error of OpenSSL for a malformed key. */

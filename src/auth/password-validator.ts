@@ -5,7 +5,8 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
-import { growingTo } from '../runtime/lru-options.ts'
+import type { CacheUsage } from '../runtime/cache-usage.ts'
+import { Evictions, growingTo } from '../runtime/lru-options.ts'
 import { SingleFlight } from '../runtime/single-flight.ts'
 import type { AuthState } from './auth-state.ts'
 import type { AuthenticatedUser, ControlCall } from './control-protocol.ts'
@@ -35,13 +36,21 @@ interface PasswordContext {
 export class PasswordValidator {
   readonly #hmacKey = randomBytes(32)
   readonly #context: PasswordContext
-  readonly #confirmed = new LRUCache<string, ConfirmedUser>(growingTo(ENTRIES_MAX))
+  readonly #evictions = new Evictions()
+  readonly #confirmed = new LRUCache<string, ConfirmedUser>({
+    ...growingTo(ENTRIES_MAX),
+    dispose: this.#evictions.dispose,
+  })
   /** One call for all requests with the same credentials at the same time. */
   readonly #calls = new SingleFlight<ConfirmedUser | null>()
   #usersVersion = 0
 
   constructor(context: PasswordContext) {
     this.#context = context
+  }
+
+  usage(): CacheUsage {
+    return { entries: this.#confirmed.size, evictions: this.#evictions.count }
   }
 
   /**

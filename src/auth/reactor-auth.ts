@@ -1,9 +1,10 @@
 /** Authentication and authorisation in a reactor: joins tokens, passwords, backend credentials and open tunnels. */
 import { LRUCache } from 'lru-cache'
-import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
+import type { MetricsColumn } from '../observe/metrics.ts'
 import type { Caller } from '../proxy/exchange/caller.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
-import { growingTo } from '../runtime/lru-options.ts'
+import type { CacheUsage } from '../runtime/cache-usage.ts'
+import { Evictions, growingTo } from '../runtime/lru-options.ts'
 import type { AuthPlan } from './auth-plan.ts'
 import type { AuthState } from './auth-state.ts'
 import { BackendCredentials } from './backend-credentials.ts'
@@ -21,8 +22,8 @@ const NO_OPTIONS: LRUCache.GetOptions<string, Caller, unknown> = {}
 type AnonymousCallers = LRUCache<string, Caller>
 
 /** A Map would look for its oldest key behind all keys that it has dropped: 1.2 us, where this takes 0.2. */
-function anonymousCallers(): AnonymousCallers {
-  return new LRUCache(growingTo(ANONYMOUS_MAX))
+function anonymousCallers({ dispose }: Evictions): AnonymousCallers {
+  return new LRUCache<string, Caller>({ ...growingTo(ANONYMOUS_MAX), dispose })
 }
 
 interface ReactorAuthContext {
@@ -45,11 +46,13 @@ export class ReactorAuth {
   readonly metrics: Pick<MetricsColumn, 'add'>
   #plan: AuthPlan
   #validator: CustomValidator | null
-  readonly #anonymous = { PRODUCTION: anonymousCallers(), SANDBOX: anonymousCallers() }
+  readonly #evictions = new Evictions()
+  readonly #anonymous = {
+    PRODUCTION: anonymousCallers(this.#evictions),
+    SANDBOX: anonymousCallers(this.#evictions),
+  }
   /** Milliseconds since 1970 at the last tick: no request reads a clock, and a token is valid a tick longer. */
   #wallMs = Date.now()
-  /** Entries of the token cache, as the metrics have them. */
-  #countedTokens = 0
 
   constructor(
     { auth: plan, reactors }: { readonly auth: AuthPlan; readonly reactors: number },
@@ -87,9 +90,12 @@ export class ReactorAuth {
   tick(): void {
     this.#wallMs = Date.now()
     this.tunnels.tick(this.#wallMs)
-    const { size } = this.tokens
-    this.metrics.add(METRIC.tokenEntries, size - this.#countedTokens)
-    this.#countedTokens = size
+  }
+
+  /** Usage of the cache of callers without credentials. Its hits are not counted: that would cost every request. */
+  anonymousUsage(): CacheUsage {
+    const { PRODUCTION, SANDBOX } = this.#anonymous
+    return { entries: PRODUCTION.size + SANDBOX.size, evictions: this.#evictions.count }
   }
 
   /** Gives its memory back to the arena. */

@@ -5,6 +5,7 @@
 import { arena } from '../http1/llhttp.ts'
 import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
 import type { TokenMemo } from '../proxy/exchange/caller.ts'
+import type { CacheUsage } from '../runtime/cache-usage.ts'
 import type { AuthPlan } from './auth-plan.ts'
 import type { AuthState } from './auth-state.ts'
 import { isJose, TOKEN_BYTES_MAX } from './jwt-parser.ts'
@@ -82,12 +83,16 @@ export class TokenValidator {
     this.clear()
   }
 
-  /** Gives its memory back to the arena. */
-  /** Tokens that are cached. */
-  get size(): number {
-    return this.#accepted.size + this.#refused.size
+  /** Usage of the table of accepted tokens. */
+  acceptedUsage(): CacheUsage {
+    return this.#accepted.usage()
   }
 
+  refusedUsage(): CacheUsage {
+    return this.#refused.usage()
+  }
+
+  /** Gives its memory back to the arena. */
   clear(): void {
     this.#accepted.clear()
     this.#refused.clear()

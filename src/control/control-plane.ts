@@ -21,6 +21,7 @@ import {
   type IntrospectionResult,
 } from '../auth/control-protocol.ts'
 import type { MetricsColumn } from '../observe/metrics.ts'
+import { timed } from '../observe/operation-times.ts'
 import { revocationKeyOf } from '../auth/jwt-claims.ts'
 import { isTracing } from '../plan/trace-planning.ts'
 import { RevokedTokens, SKEW_MAX_MS } from '../auth/revoked-tokens.ts'
@@ -102,7 +103,7 @@ export class ControlPlane {
           COUNT: names.length,
         }),
     })
-    this.#remote = new RemoteServices(plan, { publish, report: context.report })
+    this.#remote = new RemoteServices(plan, { publish, report: context.report, metrics: context.metrics })
   }
 
   /** Resolves when a full snapshot is in the queue of every reactor. Rejects with why the node cannot start. */
@@ -363,7 +364,11 @@ export class ControlPlane {
       },
       introspect: ({ token }) => {
         const { introspection } = this.#remote
-        return this.#introspections.run(token, () => (this.#keyManager ?? introspection).introspect(token))
+        return this.#introspections.run(token, () =>
+          timed(this.#context.metrics, 'remoteIntrospection', () =>
+            (this.#keyManager ?? introspection).introspect(token),
+          ),
+        )
       },
       password: ({ user, password, address }) => {
         const name = JSON.stringify([user, password, address])

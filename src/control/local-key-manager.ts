@@ -12,6 +12,7 @@ import { NEW_SOCKET } from '../socket/byte-socket.ts'
 import { ManagementListener } from './management-listener.ts'
 import type { MountedApp } from './management-options.ts'
 import type { EventLog } from '../observe/events.ts'
+import { CacheWatch } from '../observe/cache-metrics.ts'
 import { MetricsColumn } from '../observe/metrics.ts'
 import { Registry, type RegistryListener } from './registry/registry.ts'
 import { RegistryUnavailable } from './registry/registry-errors.ts'
@@ -59,6 +60,7 @@ export class LocalKeyManager {
   #mails: PlatformMails | null = null
   #healthChecks: HealthChecks
   #plan: ControlPlan
+  readonly #cacheTimer: NodeJS.Timeout
 
   private constructor(
     plan: ControlPlan,
@@ -82,6 +84,11 @@ export class LocalKeyManager {
       settings: () => workflowEngineSettings(this.#plan.configuration, this.#plan.dataDir, this.#origin),
       report: context.report,
       nowMs: Date.now,
+    })
+    this.#cacheTimer = CacheWatch.start(new MetricsColumn(plan.metrics, plan.column), {
+      introspection: () => manager.introspectionCache.usage(),
+      verified_secret: () => registry.secretsUsage(),
+      assertion: () => manager.replayCache.usage(),
     })
     registry.listener = {
       ...context,
@@ -238,6 +245,7 @@ export class LocalKeyManager {
   }
 
   async close(): Promise<void> {
+    clearInterval(this.#cacheTimer)
     this.#workflowEngine.close()
     await this.#dashboard.close()
     await this.#listener?.close()

@@ -1,6 +1,7 @@
 /** Clients of remote services: key sets of issuers, the key manager of another node, tokens for backends. */
 import type { ControlPlan } from '../plan/control-messages.ts'
 import type { IssuerKeys } from '../auth/records.ts'
+import type { MetricsColumn } from '../observe/metrics.ts'
 import type { EventLog } from '../observe/events.ts'
 import { remoteRequestLimits } from '../plan/remote-requests.ts'
 import { credentialsOrSuperAdmin } from './registry/super-admin.ts'
@@ -11,6 +12,7 @@ import { KeySets } from './remote/key-sets.ts'
 
 interface RemoteServicesContext {
   publish(keys: IssuerKeys): void
+  readonly metrics: Pick<MetricsColumn, 'add'>
   readonly report: EventLog['report']
 }
 

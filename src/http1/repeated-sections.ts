@@ -4,6 +4,7 @@
  * checked and classified is kept for all connections; the same bytes again need a comparison, not a parser (D180).
  */
 import { LRUCache } from 'lru-cache'
+import type { CacheUsage } from '../runtime/cache-usage.ts'
 import { isEqual } from './constant-time-equal.ts'
 import { Head } from './head.ts'
 import { arena } from './llhttp.ts'
@@ -100,10 +101,20 @@ export class ExpectedSection<Decoded> {
 export class RepeatedSections<Decoded> {
   readonly #free: number[] = []
   #reserved = 0
+  #evictions = 0
   readonly #sections = new LRUCache<string, RepeatedSection<Decoded>>({
     max: SECTIONS_MAX,
-    dispose: section => this.#free.push(section.drop()),
+    dispose: (section, _text, reason) => {
+      if (reason === 'evict') this.#evictions++
+      this.#free.push(section.drop())
+    },
   })
+
+  /** Bytes: memory that is reserved, for kept sections and for those to come. */
+  usage(): CacheUsage {
+    const bytes = this.#reserved * SECTION_BYTES_MAX
+    return { entries: this.#sections.size, bytes, evictions: this.#evictions }
+  }
 
   /** Keeps the section from `at` to the end of a head; null if it is too long, or without memory. */
   keep(head: Head, at: number, bodyBytes: number, decoded: Decoded): RepeatedSection<Decoded> | null {

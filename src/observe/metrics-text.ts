@@ -2,7 +2,9 @@
 import { type ApiSample, DURATION_BOUNDS_SECONDS, DURATIONS } from './api-metrics.ts'
 import { escaped } from './endpoint-metrics.ts'
 import { heading, METRICS_CONTENT_TYPE } from './metrics.ts'
-import { DELAY_BOUNDS_SECONDS, type MemoryKind, type ThreadSample } from './thread-metrics.ts'
+import type { MemoryKind } from '../runtime/thread-memory.ts'
+import type { ChildThreadSample } from './child-threads.ts'
+import { DELAY_BOUNDS_SECONDS, type ThreadSample } from './thread-metrics.ts'
 import type { ConnectionList } from './connection-list.ts'
 import { STATE_NAMES } from '../protocol/states.ts'
 
@@ -13,19 +15,21 @@ export interface LabelledApi {
   readonly samples: readonly ApiSample[]
 }
 
-/** Lines of one histogram. `buckets`: not cumulative. */
-function histogramLines(
+/** Lines of one histogram. `labels`: '' for none. `buckets`: not cumulative. */
+export function histogramLines(
   series: string,
   labels: string,
   bounds: readonly number[],
   { buckets, sumSeconds }: { readonly buckets: readonly number[]; readonly sumSeconds: number },
 ): string[] {
   let count = 0
+  const prefix = labels === '' ? '' : `${labels},`
+  const all = labels === '' ? '' : `{${labels}}`
   const lines = buckets.map((inBucket, index) => {
     count += inBucket
-    return `sluice_${series}_bucket{${labels},le="${bounds[index] ?? '+Inf'}"} ${count}`
+    return `sluice_${series}_bucket{${prefix}le="${bounds[index] ?? '+Inf'}"} ${count}`
   })
-  return [...lines, `sluice_${series}_sum{${labels}} ${sumSeconds}`, `sluice_${series}_count{${labels}} ${count}`]
+  return [...lines, `sluice_${series}_sum${all} ${sumSeconds}`, `sluice_${series}_count${all} ${count}`]
 }
 
 const TOTALS: readonly (readonly [keyof ApiSample & ('faults' | 'requestBytes' | 'responseBytes'), string, string])[] =
@@ -80,8 +84,8 @@ const MEMORY_SERIES: Readonly<Record<MemoryKind, readonly [series: string, help:
   external: ['thread_external_memory_bytes', 'Memory outside of the heap that objects of a thread hold.'],
 }
 
-/** Text format of Prometheus. Threads that do not run, and have not run, are left out. */
-export function renderThreads(threads: readonly ThreadSample[]): string {
+/** Text format of Prometheus. Threads that do not run, and have not run, are left out. `children`: memory alone. */
+export function renderThreads(threads: readonly ThreadSample[], children: readonly ChildThreadSample[]): string {
   const running = threads.filter(({ memory }) => memory.heap_size > 0)
   const lines = heading('event_loop_delay_seconds', 'histogram', 'How late the event loop of a thread runs a timer.')
   for (const { thread, delays: buckets, delaySeconds: sumSeconds } of running) {
@@ -90,7 +94,8 @@ export function renderThreads(threads: readonly ThreadSample[]): string {
   }
   for (const [kind, [series, help]] of Object.entries(MEMORY_SERIES) as [MemoryKind, readonly [string, string]][]) {
     lines.push(...heading(series, 'gauge', help))
-    for (const { thread, memory } of running) lines.push(`sluice_${series}{thread="${thread}"} ${memory[kind]}`)
+    for (const { thread, memory } of [...running, ...children])
+      lines.push(`sluice_${series}{thread="${thread}"} ${memory[kind]}`)
   }
   return `${lines.join('\n')}\n`
 }

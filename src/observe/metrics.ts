@@ -2,309 +2,12 @@
  * Metrics in shared memory: one column per thread, which only that thread writes, summed by the primary without a
  * message. With one writer plain stores are enough: float64 counts exactly up to 2^53, 64-bit machines store it whole,
  * and a reader sees a value that is at most one event old.
- *
- * test/tidy.test.ts fails for a metric that no code counts.
  */
 import { FAULT } from '../faults/error-codes.ts'
+import { METRIC_ROWS, type MetricKind, type MetricRow } from './metric-rows.ts'
 
-type Kind = 'counter' | 'gauge'
-/** Kind, name, labels, help (in the first row of a name). Rendered names begin with `sluice_`. */
-type Row = readonly [Kind, string, string, string]
-
-const ROWS = {
-  connectionsAccepted: ['counter', 'client_connections_accepted_total', '', 'Client connections accepted.'],
-  connectionsOpen: ['gauge', 'client_connections_open', '', 'Client connections open now.'],
-  connectionsRefusedAtLimit: [
-    'counter',
-    'client_connections_refused_total',
-    'limit="all"',
-    'Client connections reset on accept, by the limit that was reached.',
-  ],
-  connectionsRefusedPerClient: ['counter', 'client_connections_refused_total', 'limit="per_client"', ''],
-  connectionsRefusedDescriptors: ['counter', 'client_connections_refused_total', 'limit="descriptors"', ''],
-  acceptPauses: [
-    'counter',
-    'accept_pauses_total',
-    '',
-    'Times a listener was closed for a moment because no descriptor was left for a connection.',
-  ],
-  proxyHeadersRefused: [
-    'counter',
-    'proxy_headers_refused_total',
-    '',
-    'Client connections reset for a PROXY header that is missing, late, malformed or of no trusted network.',
-  ],
-  tlsHandshakesFailed: ['counter', 'tls_handshakes_failed_total', '', 'Failed TLS handshakes with clients.'],
-  connectionsReset: ['counter', 'client_connections_reset_total', '', 'Client connections reset by the client.'],
-  requests: ['counter', 'requests_total', '', 'Requests whose head was read completely.'],
-  retries: ['counter', 'backend_retries_total', '', 'Requests sent once more on a new connection.'],
-  staleConnections: [
-    'counter',
-    'backend_connections_stale_total',
-    '',
-    'Idle backend connections found closed when reused.',
-  ],
-  refusedNoneReady: [
-    'counter',
-    'endpoint_refusals_total',
-    'code="303000"',
-    'Requests refused because no endpoint was ready.',
-  ],
-  refusedSuspended: ['counter', 'endpoint_refusals_total', 'code="303001"', ''],
-  failovers: ['counter', 'endpoint_failovers_total', '', 'Requests sent to another endpoint after a failure.'],
-  targetsOpened: ['counter', 'backend_connections_opened_total', '', 'Backend connections opened.'],
-  targetsReused: ['counter', 'backend_connections_reused_total', '', 'Requests sent on an open backend connection.'],
-  targetsOpen: ['gauge', 'backend_connections_open', '', 'Backend connections open now, idle ones included.'],
-  tunnelsOpened: ['counter', 'tunnels_opened_total', '', 'Connections that switched to another protocol (101).'],
-  tunnelsOpen: ['gauge', 'tunnels_open', '', 'Tunnels open now.'],
-  bytesFromClients: ['counter', 'bytes_total', 'peer="client",direction="in"', 'Bytes read and written on sockets.'],
-  bytesToClients: ['counter', 'bytes_total', 'peer="client",direction="out"', ''],
-  bytesFromTargets: ['counter', 'bytes_total', 'peer="backend",direction="in"', ''],
-  bytesToTargets: ['counter', 'bytes_total', 'peer="backend",direction="out"', ''],
-  timeoutRequestHead: ['counter', 'timeouts_total', 'kind="request_head"', 'Expired timeouts, by kind.'],
-  timeoutRequestBody: ['counter', 'timeouts_total', 'kind="request_body"', ''],
-  timeoutSourceIdle: ['counter', 'timeouts_total', 'kind="client_idle"', ''],
-  timeoutSourceStalled: ['counter', 'timeouts_total', 'kind="client_stalled"', ''],
-  timeoutConnect: ['counter', 'timeouts_total', 'kind="connect"', ''],
-  timeoutTarget: ['counter', 'timeouts_total', 'kind="backend"', ''],
-  timeoutTargetIdle: ['counter', 'timeouts_total', 'kind="backend_idle"', ''],
-  timeoutTunnelIdle: ['counter', 'timeouts_total', 'kind="tunnel_idle"', ''],
-  workerThreads: ['gauge', 'worker_threads', '', 'Worker threads, those of the background pool included.'],
-  workerDeaths: ['counter', 'worker_deaths_total', '', 'Worker threads that died, hung or ran out of memory.'],
-  workerTasks: [
-    'counter',
-    'worker_tasks_total',
-    'pool="mediation"',
-    'Tasks for worker threads, refused ones included.',
-  ],
-  backgroundTasks: ['counter', 'worker_tasks_total', 'pool="background"', ''],
-  workerWaits: ['counter', 'worker_waits_total', 'pool="mediation"', 'Tasks that waited for a permit.'],
-  backgroundWaits: ['counter', 'worker_waits_total', 'pool="background"', ''],
-  workerWaitSeconds: [
-    'counter',
-    'worker_wait_seconds_total',
-    'pool="mediation"',
-    'Time that tasks waited until they had a permit.',
-  ],
-  backgroundWaitSeconds: ['counter', 'worker_wait_seconds_total', 'pool="background"', ''],
-  workerRefusedQueueFull: [
-    'counter',
-    'worker_failures_total',
-    'pool="mediation",reason="queue_full"',
-    'Tasks without a result, by reason.',
-  ],
-  workerRefusedMemory: ['counter', 'worker_failures_total', 'pool="mediation",reason="memory"', ''],
-  workerTimeouts: ['counter', 'worker_failures_total', 'pool="mediation",reason="late"', ''],
-  workerTasksDied: ['counter', 'worker_failures_total', 'pool="mediation",reason="died"', ''],
-  workerTasksFailed: ['counter', 'worker_failures_total', 'pool="mediation",reason="failed"', ''],
-  backgroundRefusedQueueFull: ['counter', 'worker_failures_total', 'pool="background",reason="queue_full"', ''],
-  backgroundRefusedMemory: ['counter', 'worker_failures_total', 'pool="background",reason="memory"', ''],
-  backgroundTimeouts: ['counter', 'worker_failures_total', 'pool="background",reason="late"', ''],
-  backgroundTasksDied: ['counter', 'worker_failures_total', 'pool="background",reason="died"', ''],
-  backgroundTasksFailed: ['counter', 'worker_failures_total', 'pool="background",reason="failed"', ''],
-  resourceCacheHits: ['counter', 'resource_cache_lookups_total', 'result="hit"', 'Lookups in the resource cache.'],
-  resourceCacheMisses: ['counter', 'resource_cache_lookups_total', 'result="miss"', ''],
-  tokenHits: ['counter', 'token_cache_lookups_total', 'result="hit"', 'Lookups in the token cache.'],
-  tokenRefusedHits: ['counter', 'token_cache_lookups_total', 'result="refused"', ''],
-  tokenMisses: ['counter', 'token_cache_lookups_total', 'result="miss"', ''],
-  tokenEntries: ['gauge', 'token_cache_entries', '', 'Accepted and refused tokens in the token cache.'],
-  tokenVerifications: ['counter', 'token_verifications_total', '', 'Verified signatures of tokens.'],
-  tokenIntrospections: ['counter', 'token_introspections_total', '', 'Introspections of opaque tokens.'],
-  passwordHits: ['counter', 'password_cache_lookups_total', 'result="hit"', 'Lookups in the password cache.'],
-  passwordMisses: ['counter', 'password_cache_lookups_total', 'result="miss"', ''],
-  verifiedSecretHits: [
-    'counter',
-    'verified_secret_cache_lookups_total',
-    'result="hit"',
-    "Lookups in the key manager's cache of verified client secrets and passwords.",
-  ],
-  verifiedSecretMisses: ['counter', 'verified_secret_cache_lookups_total', 'result="miss"', ''],
-  introspectionHits: [
-    'counter',
-    'introspection_cache_lookups_total',
-    'result="hit"',
-    'Lookups in the introspection cache.',
-  ],
-  introspectionMisses: ['counter', 'introspection_cache_lookups_total', 'result="miss"', ''],
-  backendJwtHits: ['counter', 'backend_jwt_cache_lookups_total', 'result="hit"', 'Lookups in the backend JWT cache.'],
-  backendJwtMisses: ['counter', 'backend_jwt_cache_lookups_total', 'result="miss"', ''],
-  userClaimsHits: ['counter', 'user_claims_cache_lookups_total', 'result="hit"', 'Lookups in the user claims cache.'],
-  userClaimsMisses: ['counter', 'user_claims_cache_lookups_total', 'result="miss"', ''],
-  apimDatabaseDown: [
-    'gauge',
-    'database_down',
-    'section="apim_db"',
-    '1 while the database of the key manager does not answer.',
-  ],
-  sharedDatabaseDown: ['gauge', 'database_down', 'section="shared_db"', ''],
-  apimDatabaseFailures: [
-    'counter',
-    'database_failures_total',
-    'section="apim_db"',
-    'Connections to the database that did not open, and statements without an answer.',
-  ],
-  sharedDatabaseFailures: ['counter', 'database_failures_total', 'section="shared_db"', ''],
-  apimDatabaseUsed: [
-    'gauge',
-    'database_connections_in_use',
-    'section="apim_db"',
-    'Connections of the pool of a database that are used now.',
-  ],
-  sharedDatabaseUsed: ['gauge', 'database_connections_in_use', 'section="shared_db"', ''],
-  apimDatabaseHighest: [
-    'gauge',
-    'database_connections_highest',
-    'section="apim_db"',
-    'Most connections of the pool of a database that were used at once since the start.',
-  ],
-  sharedDatabaseHighest: ['gauge', 'database_connections_highest', 'section="shared_db"', ''],
-  apimDatabaseLimit: [
-    'gauge',
-    'database_connections_limit',
-    'section="apim_db"',
-    'Most connections of the pool of a database that may be open.',
-  ],
-  sharedDatabaseLimit: ['gauge', 'database_connections_limit', 'section="shared_db"', ''],
-  apimDatabaseWaits: [
-    'counter',
-    'database_waits_total',
-    'section="apim_db"',
-    'Callers that waited for a connection of the pool of a database.',
-  ],
-  sharedDatabaseWaits: ['counter', 'database_waits_total', 'section="shared_db"', ''],
-  throttleRedisDown: [
-    'gauge',
-    'throttle_redis_down',
-    '',
-    'Reactors whose connection to the Redis of shared counters does not answer.',
-  ],
-  throttleRedisReplies: ['counter', 'throttle_redis_replies_total', '', 'Replies of Redis within the time limit.'],
-  throttleRedisWaitSeconds: [
-    'counter',
-    'throttle_redis_wait_seconds_total',
-    '',
-    'Time that those replies took, from the command to the reply.',
-  ],
-  throttleRedisUndecidedDown: [
-    'counter',
-    'throttle_redis_undecided_total',
-    'cause="down"',
-    'Commands that Redis did not decide, by cause; fail modes decide instead.',
-  ],
-  throttleRedisUndecidedTimeout: ['counter', 'throttle_redis_undecided_total', 'cause="timeout"', ''],
-  throttleRedisUndecidedPending: ['counter', 'throttle_redis_undecided_total', 'cause="pending"', ''],
-  throttleRedisUndecidedError: ['counter', 'throttle_redis_undecided_total', 'cause="error"', ''],
-  throttleRedisLost: [
-    'counter',
-    'throttle_redis_charges_lost_total',
-    '',
-    'Charges and refunds that Redis did not get, because it did not answer or too many waited.',
-  ],
-  throttlePassedApi: [
-    'counter',
-    'throttle_decisions_total',
-    'level="api",result="passed"',
-    'Decisions of limits on requests and messages, by level.',
-  ],
-  throttleRefusedApi: ['counter', 'throttle_decisions_total', 'level="api",result="refused"', ''],
-  throttlePassedResource: ['counter', 'throttle_decisions_total', 'level="resource",result="passed"', ''],
-  throttleRefusedResource: ['counter', 'throttle_decisions_total', 'level="resource",result="refused"', ''],
-  throttlePassedSubscription: ['counter', 'throttle_decisions_total', 'level="subscription",result="passed"', ''],
-  throttleRefusedSubscription: ['counter', 'throttle_decisions_total', 'level="subscription",result="refused"', ''],
-  throttlePassedBurst: ['counter', 'throttle_decisions_total', 'level="burst",result="passed"', ''],
-  throttleRefusedBurst: ['counter', 'throttle_decisions_total', 'level="burst",result="refused"', ''],
-  throttlePassedApplication: ['counter', 'throttle_decisions_total', 'level="application",result="passed"', ''],
-  throttleRefusedApplication: ['counter', 'throttle_decisions_total', 'level="application",result="refused"', ''],
-  throttlePassedCustom: ['counter', 'throttle_decisions_total', 'level="custom",result="passed"', ''],
-  throttleRefusedCustom: ['counter', 'throttle_decisions_total', 'level="custom",result="refused"', ''],
-  throttlePassedHard: ['counter', 'throttle_decisions_total', 'level="hard",result="passed"', ''],
-  throttleRefusedHard: ['counter', 'throttle_decisions_total', 'level="hard",result="refused"', ''],
-  throttleDenied: ['counter', 'throttle_decisions_total', 'level="deny",result="refused"', ''],
-  throttleMarked: [
-    'counter',
-    'throttle_marked_total',
-    '',
-    'Requests beyond the quota of a policy that does not stop them.',
-  ],
-  throttleMessagesDropped: [
-    'counter',
-    'throttle_messages_dropped_total',
-    '',
-    'WebSocket messages dropped because a limit was used up.',
-  ],
-  throttleUndecided: [
-    'counter',
-    'throttle_undecided_total',
-    '',
-    'Requests on which the fail modes of shared limits decided, because Redis did not.',
-  ],
-  throttleTunnelsCut: ['counter', 'throttle_tunnels_ended_total', 'cause="limit"', 'Open tunnels ended by throttling.'],
-  throttleTunnelsDenied: ['counter', 'throttle_tunnels_ended_total', 'cause="deny"', ''],
-  brokerDown: ['gauge', 'broker_down', '', '1 while the message broker does not answer.'],
-  brokerFailures: ['counter', 'broker_failures_total', '', 'Connections to a message broker that failed or ended.'],
-  brokerPublished: ['counter', 'broker_messages_total', 'result="published"', 'Messages of the broker, by result.'],
-  brokerReceived: ['counter', 'broker_messages_total', 'result="received"', ''],
-  brokerDropped: ['counter', 'broker_messages_total', 'result="dropped"', ''],
-  brokerInvalid: ['counter', 'broker_messages_total', 'result="invalid"', ''],
-  trafficManagerDown: [
-    'gauge',
-    'traffic_managers_down',
-    '',
-    'Traffic managers to which this gateway has no connection.',
-  ],
-  throttleReportsSent: [
-    'counter',
-    'throttle_report_rows_total',
-    'result="confirmed"',
-    'Rows of reports to traffic managers, by result.',
-  ],
-  throttleReportsLost: ['counter', 'throttle_report_rows_total', 'result="lost"', ''],
-  throttleReportsReceived: [
-    'counter',
-    'throttle_reports_received_total',
-    'result="counted"',
-    'Rows of reports that this traffic manager has received, by result.',
-  ],
-  throttleReportsRefused: ['counter', 'throttle_reports_received_total', 'result="refused"', ''],
-  throttleDecisionsSent: [
-    'counter',
-    'throttle_decision_messages_total',
-    'direction="out"',
-    'Decisions that traffic managers publish and gateways receive.',
-  ],
-  throttleDecisionsReceived: ['counter', 'throttle_decision_messages_total', 'direction="in"', ''],
-  accessLogDrops: [
-    'counter',
-    'access_log_lines_dropped_total',
-    '',
-    'Access log lines dropped because the disk or reader was too slow.',
-  ],
-  accessLogSampledOut: [
-    'counter',
-    'access_log_lines_sampled_out_total',
-    '',
-    'Exchanges without a line in the access log, by sampling or the limit of lines.',
-  ],
-  analyticsPublished: ['counter', 'analytics_events_total', 'result="published"', 'Events of analytics, by result.'],
-  analyticsDropped: ['counter', 'analytics_events_total', 'result="dropped"', ''],
-  analyticsSpooled: ['gauge', 'analytics_spooled_bytes', '', 'Bytes of events on disk that wait for their receiver.'],
-  traceSpansExported: ['counter', 'trace_spans_total', 'result="exported"', 'Spans of traces, by result.'],
-  traceSpansFailed: ['counter', 'trace_spans_total', 'result="failed"', ''],
-  traceSpansDropped: ['counter', 'trace_spans_total', 'result="dropped"', ''],
-  traceSpansWaiting: ['gauge', 'trace_spans_waiting', '', 'Spans that wait for their receivers.'],
-  traceRecordsDropped: [
-    'counter',
-    'trace_records_dropped_total',
-    '',
-    'Traced exchanges that the control thread did not take.',
-  ],
-  logLinesSuppressed: ['counter', 'log_lines_suppressed_total', '', 'Event log lines suppressed by the rate limit.'],
-  requestBytes: ['counter', 'request_size_bytes_sum', '', ''],
-  responseBytes: ['counter', 'response_size_bytes_sum', '', ''],
-} as const satisfies Record<string, Row>
-
-type MetricName = keyof typeof ROWS
-const NAMES = Object.keys(ROWS) as readonly MetricName[]
+type MetricName = keyof typeof METRIC_ROWS
+const NAMES = Object.keys(METRIC_ROWS) as readonly MetricName[]
 
 /** Cell of each metric in a column. */
 export const METRIC = Object.freeze(Object.fromEntries(NAMES.map((name, cell) => [name, cell]))) as {
@@ -336,7 +39,16 @@ export const THREAD_CELLS = SIZE_CELLS + MESSAGES.length * SIZES
 /** Room for thread-metrics.ts. */
 const THREAD_CELL_COUNT = 24
 
-const CELLS = THREAD_CELLS + THREAD_CELL_COUNT
+/** Times of operations (operation-times.ts). */
+export const OPERATION_CELLS = THREAD_CELLS + THREAD_CELL_COUNT
+/** Room for operation-times.ts. */
+const OPERATION_CELL_COUNT = 128
+
+/** Threads that a reactor has started (child-threads.ts): 64 rows. */
+export const CHILD_CELLS = OPERATION_CELLS + OPERATION_CELL_COUNT
+export const CHILD_CELL_COUNT = 320
+
+const CELLS = CHILD_CELLS + CHILD_CELL_COUNT
 /** Columns start on cache lines of their own, against false sharing (128 bytes: CPUs prefetch pairs of lines). */
 const COLUMN_CELLS = Math.ceil(CELLS / 16) * 16
 
@@ -427,8 +139,9 @@ export function snapshotMetrics(shared: SharedArrayBuffer): MetricsSnapshot {
 export function clearGauges(shared: SharedArrayBuffer, reactor: number): void {
   const cells = columnOf(shared, reactor)
   for (const name of NAMES) {
-    if (ROWS[name][0] === 'gauge') cells[METRIC[name]] = 0
+    if (METRIC_ROWS[name][0] === 'gauge') cells[METRIC[name]] = 0
   }
+  cells.fill(0, CHILD_CELLS, CHILD_CELLS + CHILD_CELL_COUNT)
 }
 
 /** Content type of the output of `renderMetrics`. */
@@ -439,7 +152,7 @@ export function renderMetrics(snapshot: MetricsSnapshot): string {
   const lines: string[] = []
   let family = ''
   for (const name of NAMES) {
-    const [kind, series, labels, help]: Row = ROWS[name]
+    const [kind, series, labels, help]: MetricRow = METRIC_ROWS[name]
     if (series.endsWith('_sum')) continue
     if (series !== family) lines.push(...heading(series, kind, help))
     family = series
@@ -469,7 +182,7 @@ export function renderMetrics(snapshot: MetricsSnapshot): string {
   return `${lines.join('\n')}\n`
 }
 
-export function heading(series: string, kind: Kind | 'histogram', help: string): string[] {
+export function heading(series: string, kind: MetricKind | 'histogram', help: string): string[] {
   return [`# HELP sluice_${series} ${help}`, `# TYPE sluice_${series} ${kind}`]
 }
 

@@ -2,7 +2,7 @@
  * What each thread says of itself, in its column of the metrics: how late its event loop comes to a timer, and its
  * memory. A timer that runs anyway is the measure: `monitorEventLoopDelay` wakes a thread a hundred times a second.
  */
-import { getHeapStatistics } from 'node:v8'
+import { MEMORY_KINDS, type MemoryKind, writeMemory } from '../runtime/thread-memory.ts'
 import { MetricsColumn, THREAD_CELLS } from './metrics.ts'
 
 /** Upper bounds in seconds, inclusive; one more bucket holds longer delays. */
@@ -11,10 +11,6 @@ const BUCKETS = DELAY_BOUNDS_SECONDS.length + 1
 const DELAY_SUM = THREAD_CELLS + BUCKETS
 const MEMORY_CELLS = DELAY_SUM + 1
 
-/** Memory of a thread in bytes, as V8 counts it. */
-const MEMORY = ['heap_used', 'heap_size', 'heap_limit', 'external'] as const
-export type MemoryKind = (typeof MEMORY)[number]
-
 /** Memory is read once a second. */
 const MEMORY_MS = 1000
 const INTERVAL_MS = 500
@@ -22,6 +18,7 @@ const INTERVAL_MS = 500
 export class ThreadWatch {
   readonly #column: MetricsColumn
   readonly #intervalMs: number
+  readonly #memory = new Float64Array(MEMORY_KINDS.length)
   #dueMs = 0
   #memoryMs = 0
 
@@ -44,9 +41,8 @@ export class ThreadWatch {
     this.#dueMs = nowMs + this.#intervalMs
     if (nowMs < this.#memoryMs) return
     this.#memoryMs = nowMs + MEMORY_MS
-    const { used_heap_size, total_heap_size, heap_size_limit, external_memory } = getHeapStatistics()
-    const values = [used_heap_size, total_heap_size, heap_size_limit, external_memory]
-    for (let at = 0; at < values.length; at++) this.#column.set(MEMORY_CELLS + at, values[at]!)
+    writeMemory(this.#memory)
+    for (let at = 0; at < MEMORY_KINDS.length; at++) this.#column.set(MEMORY_CELLS + at, this.#memory[at]!)
   }
 
   #countDelay(seconds: number): void {
@@ -74,7 +70,7 @@ export function readThreads(shared: SharedArrayBuffer, reactors: number): readon
       thread,
       delays: Array.from({ length: BUCKETS }, (_, bucket) => column.read(THREAD_CELLS + bucket)),
       delaySeconds: column.read(DELAY_SUM),
-      memory: Object.fromEntries(MEMORY.map((kind, at) => [kind, column.read(MEMORY_CELLS + at)])) as Record<
+      memory: Object.fromEntries(MEMORY_KINDS.map((kind, at) => [kind, column.read(MEMORY_CELLS + at)])) as Record<
         MemoryKind,
         number
       >,

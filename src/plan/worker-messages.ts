@@ -13,6 +13,8 @@ export interface WorkerHello {
   readonly port: MessagePort
   /** Signs of life: `BEATS`, `RUNNING`. */
   readonly life: SharedArrayBuffer
+  /** Memory of the thread in row 0, of its script threads behind it (runtime/thread-memory.ts). */
+  readonly memory: SharedArrayBuffer
 }
 
 /** Cell that a thread counts up while it lives, and with each task that begins or ends. */

@@ -5,9 +5,13 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { FIRST_API_ROW, NO_API_ROW, OTHER_APIS_ROW, readApiRow } from '../observe/api-metrics.ts'
+import { readChildThreads } from '../observe/child-threads.ts'
 import { type ConnectionRows, CLIENT_ROWS, renderConnectionMarks } from '../observe/connection-marks.ts'
+import { DeliveryCounts } from '../observe/delivery-counts.ts'
+import { renderDeliveryMetrics } from '../observe/delivery-metrics.ts'
 import { renderMetrics, snapshotMetrics } from '../observe/metrics.ts'
 import { type LabelledApi, renderApiMetrics, renderConnections, renderThreads } from '../observe/metrics-text.ts'
+import { renderOperationTimes } from '../observe/operation-times.ts'
 import { renderProcessMetrics } from '../observe/process-metrics.ts'
 import { readThreads } from '../observe/thread-metrics.ts'
 import { openFileLimit } from '../plan/descriptor-planning.ts'
@@ -74,7 +78,9 @@ export class MetricsService {
       renderMetrics(snapshotMetrics(metrics)),
       await this.#connections(),
       renderApiMetrics(this.apis()),
-      renderThreads(readThreads(metrics, reactors)),
+      renderThreads(readThreads(metrics, reactors), readChildThreads(metrics, reactors)),
+      renderOperationTimes(metrics, reactors + 1),
+      renderDeliveryMetrics(DeliveryCounts.ofProcess()),
       renderProcessMetrics(this.#build, openFileLimit()),
       more(),
     ].join('')

@@ -17,6 +17,7 @@ import { ProxyHeaderReader, refuseProxy } from '../proxy/source/proxy-header-rea
 import { type DecodedFields, RequestCounter, RequestDecoder } from '../proxy/source/request-decoder.ts'
 import { StrippedResponseFields } from '../proxy/source/response-writer.ts'
 import { SourceConnection } from '../proxy/source/source-connection.ts'
+import { type CacheUsage, sumOfUsages } from '../runtime/cache-usage.ts'
 import { Registry } from '../runtime/registry.ts'
 import { SharedGauge } from '../runtime/shared-gauge.ts'
 import type { ByteSocket } from '../socket/byte-socket.ts'
@@ -225,6 +226,11 @@ export class ClientConnections {
   cutOff(): void {
     for (const connection of [...this.#open]) connection.cutOff()
     for (const reader of [...this.#headerReaders]) reader.close()
+  }
+
+  /** Usage of the cache of fields that clients repeat. */
+  fieldsUsage(): CacheUsage {
+    return sumOfUsages([this.#repeatedFields.plain.usage(), this.#repeatedFields.secured.usage()])
   }
 
   // ---- reload -----------------------------------------------------------------------------------------------------

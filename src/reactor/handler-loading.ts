@@ -3,11 +3,16 @@ import { getCompileCacheDir } from 'node:module'
 import { HandlersFilter, type LoadedHandler } from '../filters/handlers.ts'
 import type { HandlerModule, HandlerReply } from '../filters/handler-interface.ts'
 import { loadWholeModule } from '../config/module-file.ts'
+import { ChildThreads } from '../observe/child-threads.ts'
+import type { MetricsColumn } from '../observe/metrics.ts'
 import type { HandlersPlan } from '../plan/reactor-plan.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import { IsolatedThreads } from '../runtime/isolated-threads.ts'
+import { allocateMemoryRows, memoryRows } from '../runtime/thread-memory.ts'
 
 const ENTRY = new URL('../reactor/handler-entry.js', import.meta.url)
+/** Between two looks at the memory of the threads, in milliseconds. */
+const MEMORY_MS = 1000
 const PHASES = ['request', 'response', 'end'] as const
 
 /** `workerData` of a thread of handlers. */
@@ -22,16 +27,26 @@ export async function loadHandlers(
   { handlers, threads, timeoutMs, heapBytes }: HandlersPlan,
   home: string,
   report: Report,
+  metrics: MetricsColumn,
 ): Promise<{ readonly filter: HandlersFilter; close(): void }> {
   const workerData: HandlerThreadData = { home, compileCache: getCompileCacheDir() }
-  const pool = new IsolatedThreads({ entry: ENTRY, workerData, threadsMax: threads, timeoutMs, heapBytes })
+  const shared = allocateMemoryRows(threads)
+  const options = { entry: ENTRY, workerData, threadsMax: threads, timeoutMs, heapBytes }
+  const pool = new IsolatedThreads({ ...options, memory: memoryRows(shared) })
+  const children = new ChildThreads(metrics, () => 'handler', shared)
+  const timer = setInterval(() => children.tick(), MEMORY_MS).unref()
   const loaded = await Promise.all(handlers.map(({ name, path }) => load(name, path, home, report)))
   const filter = new HandlersFilter(loaded, {
     report,
     nowMs: () => performance.now(),
     run: task => pool.run(task) as Promise<HandlerReply>,
   })
-  return { filter, close: () => pool.close() }
+  const close = () => {
+    clearInterval(timer)
+    pool.close()
+    children.close()
+  }
+  return { filter, close }
 }
 
 async function load(name: string, path: string, home: string, report: Report): Promise<LoadedHandler> {

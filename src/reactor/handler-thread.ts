@@ -4,6 +4,7 @@ import { loadModule } from '../config/module-file.ts'
 import { openView } from '../filters/exchange-view.ts'
 import type { ExchangeView, HandlerReply, HandlerTask } from '../filters/handler-interface.ts'
 import { READY } from '../runtime/isolated-threads.ts'
+import { MemoryReport } from '../runtime/thread-memory.ts'
 import type { HandlerThreadData } from './handler-loading.ts'
 
 const { home } = workerData as HandlerThreadData
@@ -46,5 +47,10 @@ function causeOf(error: unknown): string {
 
 // What a handler leaves behind must not end the thread under the next one.
 process.on('unhandledRejection', () => undefined)
-parentPort!.on('message', async (task: HandlerTask) => parentPort!.postMessage(await run(task)))
+const { memory } = workerData as { readonly memory?: Float64Array }
+const report = memory === undefined ? null : new MemoryReport(memory)
+parentPort!.on('message', async (task: HandlerTask) => {
+  parentPort!.postMessage(await run(task))
+  report?.update()
+})
 parentPort!.postMessage(READY)

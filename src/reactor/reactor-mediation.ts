@@ -7,6 +7,7 @@ import type { ApiMediationPlan } from '../mediation/flow-plan.ts'
 import type { FlowStatistics } from '../mediation/flow-statistics.ts'
 import type { BodyChecks } from '../mediation/policies/well-formed-body.ts'
 import type { WorkerService } from '../mediation/worker-service.ts'
+import type { CacheUsage } from '../runtime/cache-usage.ts'
 import type { MetricsColumn } from '../observe/metrics.ts'
 import {
   type ApiChanges,
@@ -111,6 +112,11 @@ export class ReactorMediation {
       this.#calls.update(live.blockingTimeouts)
       this.#workers.deploy(live, apis)
     }
+  }
+
+  /** Usage of the addresses that messages chose. */
+  dynamicEndpointsUsage(): CacheUsage {
+    return this.#targets.usage()
   }
 
   /** As of `ReactorWorkers`. */

@@ -18,7 +18,7 @@ import { receivePlan } from '../plan/plan-codec.ts'
 import type { LivePlan } from '../plan/reactor-plan.ts'
 import type { FromReactor, ReactorCall, ToReactor } from '../plan/reactor-messages.ts'
 import { respond } from '../runtime/call-channel.ts'
-import { trimOnceIdle } from '../runtime/heap-trim.ts'
+import { TRIM_STEP_MS, trimOnceIdle } from '../runtime/heap-trim.ts'
 import { loadMediation } from './mediation-loading.ts'
 import { Reactor } from './reactor.ts'
 import { handleLevel } from '../socket/handle-socket.ts'
@@ -27,8 +27,6 @@ import type { TlsLevel } from '../socket/tls.ts'
 
 /** A replacement listens after so long without a snapshot: open APIs must be reached. */
 const SNAPSHOT_MS = 5000
-/** Between the trims of two reactors: their pauses do not come together. */
-const TRIM_STEP_MS = 40
 
 const plan = receivePlan()
 const port = parentPort!
@@ -130,7 +128,12 @@ async function firstValidator(): Promise<CustomValidator | null> {
 const handlers =
   plan.handlers === null
     ? null
-    : await (await import('./handler-loading.ts')).loadHandlers(plan.handlers, plan.home, report)
+    : await (await import('./handler-loading.ts')).loadHandlers(
+        plan.handlers,
+        plan.home,
+        report,
+        new MetricsColumn(plan.metrics, plan.reactor),
+      )
 
 function report(
   level: 'debug' | 'info' | 'warn' | 'error',

@@ -1,4 +1,5 @@
 /** TLS contexts of one reactor, for its secured listeners and routes, and their replacement by a reload. */
+import { type CacheUsage, sumOfUsages } from '../runtime/cache-usage.ts'
 import type { LivePlan } from '../plan/reactor-plan.ts'
 import type { TlsClient, TlsClientPlan, TlsLevel, TlsServer, TlsServerPlan } from '../socket/tls.ts'
 import type { Route } from '../proxy/target/route.ts'
@@ -44,6 +45,11 @@ export class ReactorTls {
     if (this.server === null || plan === null || json === this.#serverPlan) return
     this.server.replace(plan)
     this.#serverPlan = json
+  }
+
+  /** Usage of the sessions with backends. */
+  usage(): CacheUsage {
+    return sumOfUsages([...this.#clients.values()].map(({ client }) => client.usage()))
   }
 
   /** The profile of this backend, else the profile that the route names. */

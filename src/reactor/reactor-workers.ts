@@ -88,7 +88,7 @@ export class ReactorWorkers {
     this.#background = this.#newPool('background', 'background', permits)
     const plain = this.#newPool('plain', 'mediation', permits)
     const secured = this.#newPool('secured', 'mediation', permits)
-    this.services = { plain: this.#serviceOf(plain), secured: this.#serviceOf(secured) }
+    this.services = { plain: this.#serviceOf(plain, 'plain'), secured: this.#serviceOf(secured, 'secured') }
     this.mounted = { plain: mountedService(plain), secured: mountedService(secured) }
     this.#work = reactor === 0 ? this.#newScheduler() : null
     this.#deployWork({ removed: [], deployed: plan.apis })
@@ -217,10 +217,13 @@ export class ReactorWorkers {
     })
   }
 
-  #serviceOf(pool: WorkerPool): WorkerService {
+  #serviceOf(pool: WorkerPool, row: 'plain' | 'secured'): WorkerService {
     return {
-      mediate: async (task, bytes, waited) =>
-        unpackResult((await pool.run(packed(task), bytes, waited)) as PackedResult),
+      mediate: async (task, bytes, waited) => {
+        // The last one is that of the task itself.
+        const held = task.calls === undefined ? 0 : task.calls[row] - 1
+        return unpackResult((await pool.run({ ...packed(task), held }, bytes, waited)) as PackedResult)
+      },
       background: task => this.#runInBackground(task),
     }
   }
@@ -261,17 +264,17 @@ export class ReactorWorkers {
   #newGeneration(): Generation {
     const { limits, threads: counts, heapBytes } = this.#live.workers
     const plan = this.#plan()
-    const newThreads = (threads: number, tasksMax: number): WorkerThreads => {
+    const newThreads = (kind: (typeof LANES)[number], threads: number, tasksMax: number): WorkerThreads => {
       const serve = (call: TaskCall) =>
         call.kind === 'background' ? this.#runInBackground(call.task) : this.#options.serve(call)
       const { wakes } = this.#share
-      return new WorkerThreads({ ...this.#options, serve, plan, wakes, threads, tasksMax, heapBytes })
+      return new WorkerThreads({ ...this.#options, kind, serve, plan, wakes, threads, tasksMax, heapBytes })
     }
     const messagesMax = limits.plain.max + limits.secured.max
     const threads = {
-      mediation: newThreads(shareOf(counts.mediation, this.#share), messagesMax),
-      long: newThreads(LONG_THREADS, messagesMax),
-      background: newThreads(shareOf(counts.background, this.#share), limits.background.max),
+      mediation: newThreads('mediation', shareOf(counts.mediation, this.#share), messagesMax),
+      long: newThreads('long', LONG_THREADS, messagesMax),
+      background: newThreads('background', shareOf(counts.background, this.#share), limits.background.max),
     }
     this.#generation = { source: this.#source(), threads }
     return this.#generation

@@ -16,6 +16,7 @@ import { CompiledSequences } from '../mediation/compiled-sequences.ts'
 import { type FlowStatistics, statisticsOf } from '../mediation/flow-statistics.ts'
 import { ApiMetrics } from '../observe/api-metrics.ts'
 import { METRIC, MetricsColumn, sizeCell, statusCell } from '../observe/metrics.ts'
+import type { CacheWatch } from '../observe/cache-metrics.ts'
 import { ThreadWatch } from '../observe/thread-metrics.ts'
 import type { ApiChanges, ApiPlan, LivePlan, ReactorPlan } from '../plan/reactor-plan.ts'
 import { ClientConnections } from './client-connections.ts'
@@ -28,6 +29,7 @@ import { CounterTable } from '../throttle/counter-table.ts'
 import { Throttle } from '../throttle/throttle.ts'
 import { missingDescriptor } from './listener.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
+import { cacheWatchOf } from './reactor-caches.ts'
 import { ReactorTls } from './reactor-tls.ts'
 import { isMediated } from './mediation-loading.ts'
 import type { ReactorMediation } from './reactor-mediation.ts'
@@ -64,6 +66,7 @@ export class Reactor implements ConnectionCallbacks {
   readonly #metrics: MetricsColumn
   readonly #apiMetrics: ApiMetrics
   readonly #threadWatch: ThreadWatch
+  readonly #cacheWatch: CacheWatch
   readonly #auth: ReactorAuth
   readonly #throttle: Throttle
   readonly #sharedCounting: SharedCounting
@@ -131,6 +134,12 @@ export class Reactor implements ConnectionCallbacks {
     const mediationFor = (api: ApiPlan) => this.#mediationFor(api)
     this.#apis = new DeployedApis(chainOf, mediationFor, this.#pools, this.#endpoints, this.#resourceCache)
     this.#apis.prepare({ removed: [], deployed: plan.apis })()
+    this.#cacheWatch = cacheWatchOf(this.#metrics, {
+      ...{ auth: this.#auth, pools: this.#pools, dns: this.#dns, tls: this.#tls },
+      fields: () => this.#clients.fieldsUsage(),
+      resources: this.#resourceCache,
+      mediation: () => this.#mediation,
+    })
     const cors = corsPolicyOf(plan.cors)
     const router = new Router(this.#apis.table, arena.bytes, plain.settings)
     const { correlationField } = plain.settings
@@ -330,6 +339,7 @@ export class Reactor implements ConnectionCallbacks {
     this.#coarseNow = performance.now()
     this.#heartbeats[this.#plan.reactor]!++
     this.#threadWatch.tick(this.#coarseNow)
+    this.#cacheWatch.tick(this.#coarseNow)
     if (this.#coarseNow >= this.#nextSecondMs) {
       this.#nextSecondMs = this.#coarseNow + 1000 - (Date.now() % 1000)
       const line = dateLine()

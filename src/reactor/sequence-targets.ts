@@ -4,6 +4,7 @@
  */
 import { LRUCache } from 'lru-cache'
 import { ProxyChoice } from '../config/proxy-choice.ts'
+import type { CacheUsage } from '../runtime/cache-usage.ts'
 import type { EndpointPlan, EndpointsPlan, SequenceAddressPlan, SequenceEndpointsPlan } from '../plan/reactor-plan.ts'
 import type { TransferredMessage } from '../mediation/worker-task.ts'
 import type { Target } from '../proxy/exchange/contract.ts'
@@ -48,8 +49,14 @@ export class SequenceTargets implements SequenceEndpoints {
   /** By name of the endpoint and origin. */
   readonly #dynamic = new LRUCache<string, { readonly target: Target; readonly pool: ConnectionPool }>({
     max: DYNAMIC_MAX,
-    dispose: ({ pool }) => pool.retire(),
+    dispose: ({ pool }, _key, reason) => {
+      if (reason === 'evict') this.#evictions++
+      pool.retire()
+    },
   })
+  #evictions = 0
+  #hits = 0
+  #misses = 0
 
   constructor(shared: PoolContext, states: EndpointTable) {
     this.#shared = shared
@@ -74,6 +81,11 @@ export class SequenceTargets implements SequenceEndpoints {
       for (const [key, pool] of old) if (pools.get(key) !== pool) pool.retire()
       this.#dynamic.clear()
     }
+  }
+
+  /** Usage of the addresses that messages chose. */
+  usage(): CacheUsage {
+    return { entries: this.#dynamic.size, evictions: this.#evictions, hits: this.#hits, misses: this.#misses }
   }
 
   resolve(name: string, message: TransferredMessage): ResolvedEndpoint | string {
@@ -114,7 +126,10 @@ export class SequenceTargets implements SequenceEndpoints {
     // Without a template the destination is the whole address.
     const path = pieces === null ? rest : joinTargets(rest, appended)
     const key = `${name} ${origin.origin}`
-    const known = this.#dynamic.get(key) ?? this.#openDynamic(key, origin, address)
+    const kept = this.#dynamic.get(key)
+    if (kept === undefined) this.#misses++
+    else this.#hits++
+    const known = kept ?? this.#openDynamic(key, origin, address)
     return { target: known.target, secured: origin.protocol === 'https:', method, path }
   }
 

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import type { MessagePort, Worker } from 'node:worker_threads'
 import type { Piscina } from 'piscina'
 import { WorkerFailure } from '../mediation/worker-service.ts'
+import { type ChildThreadKind, ChildThreads } from '../observe/child-threads.ts'
 import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import type { TaskCall } from '../mediation/task-calls.ts'
@@ -33,6 +34,7 @@ interface WorkerWatch {
 const WATCH: WorkerWatch = { startMs: 10_000, silenceMs: 5000, checkMs: 1000 }
 
 export interface WorkerThreadsOptions {
+  readonly kind: ChildThreadKind
   /** JSON of a `WorkerPlan`. */
   readonly plan: string
   readonly wakes: SharedArrayBuffer
@@ -56,7 +58,7 @@ export interface WorkerThreadsOptions {
 interface Watched {
   readonly worker: Worker
   /** Null until the thread has said hello. */
-  hello: { readonly port: MessagePort; readonly life: Int32Array } | null
+  hello: { readonly port: MessagePort; readonly life: Int32Array; readonly memory: ChildThreads } | null
   beats: number
   /** When the last sign of life was seen; before the first one, when the thread was. */
   aliveMs: number
@@ -155,16 +157,19 @@ export class WorkerThreads {
     if (pool.threads.length === 0) void pool.destroy()
   }
 
-  #greet({ threadId, port, life }: WorkerHello, pool: Piscina): void {
+  #greet({ threadId, port, life, memory }: WorkerHello, pool: Piscina): void {
     this.#look(pool)
     const thread = [...this.#threads.values()].find(({ worker }) => worker.threadId === threadId)
     if (thread === undefined || this.#state === 'closed') {
       port.close()
       return
     }
-    thread.hello = { port, life: new Int32Array(life) }
+    const { metrics, kind } = this.#options
+    const children = new ChildThreads(metrics, row => (row === 0 ? kind : 'script'), memory)
+    children.tick()
+    thread.hello = { port, life: new Int32Array(life), memory: children }
     thread.aliveMs = performance.now()
-    this.#options.metrics.add(METRIC.workerThreads, 1)
+    metrics.add(METRIC.workerThreads, 1)
     const reply: MountedReply = (message, transfer = []) => port.postMessage(message, transfer as ArrayBuffer[])
     port.on('message', (message: FromWorker) => {
       if (message.kind === 'mounted') this.#options.receive(message, reply)
@@ -180,6 +185,7 @@ export class WorkerThreads {
     for (const worker of pool.threads) if (!this.#threads.has(worker)) this.#add(worker, now)
     for (const thread of this.#threads.values()) {
       const { hello } = thread
+      hello?.memory.tick()
       const beats = hello === null ? -1 : Atomics.load(hello.life, BEATS)
       const isIdle = hello !== null && Atomics.load(hello.life, RUNNING) === 0
       if (isIdle || beats !== thread.beats) thread.aliveMs = now
@@ -214,6 +220,7 @@ export class WorkerThreads {
     this.#threads.delete(thread.worker)
     if (thread.hello === null) return
     thread.hello.port.close()
+    thread.hello.memory.close()
     this.#options.metrics.add(METRIC.workerThreads, -1)
   }
 }

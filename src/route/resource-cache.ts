@@ -6,6 +6,7 @@
  */
 import type { ResourcePath, ResourceTable } from '../proxy/exchange/resource.ts'
 import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
+import type { CacheUsage } from '../runtime/cache-usage.ts'
 import { SEGMENTS_MAX, type ScannedPath } from './scanned-path.ts'
 import type { ResourceTree } from './resource-tree.ts'
 
@@ -26,10 +27,13 @@ class Slots {
   readonly paths = Buffer.alloc(SLOTS * PATH_BYTES_MAX)
   /** By slot: hash of the path that was missed last. */
   readonly missed = new Int32Array(SLOTS)
+  entries = 0
+  evictions = 0
 
   clear(): void {
     this.trees.fill(null)
     this.results.fill(null)
+    this.entries = 0
   }
 
   holds(slot: number, path: ScannedPath, length: number, nowMs: number): boolean {
@@ -42,6 +46,8 @@ class Slots {
   }
 
   put(slot: number, hash: number, tree: ResourceTree, path: ScannedPath): void {
+    if (this.trees[slot] === null) this.entries++
+    else if (this.hashes[slot] !== hash) this.evictions++
     this.hashes[slot] = hash
     this.trees[slot] = tree
     this.lengths[slot] = path.end - path.from
@@ -70,6 +76,11 @@ export class ResourceCache {
 
   clear(): void {
     this.#slots?.clear()
+  }
+
+  /** Entries whose life is over count until another one takes their place. */
+  usage(): CacheUsage {
+    return { entries: this.#slots?.entries ?? 0, evictions: this.#slots?.evictions ?? 0 }
   }
 
   /** Returns a table that searches the tree, through this cache where that is faster. */

@@ -23,12 +23,14 @@ export class ThreadFailure extends Error {
 interface IsolatedThreadsOptions {
   /** First file of a thread. It posts READY once, and then one reply for each task. */
   readonly entry: URL
-  readonly workerData: unknown
+  readonly workerData: object | null
   readonly threadsMax: number
   /** Longest time of a task on its thread, in milliseconds. */
   readonly timeoutMs: number
   /** Heap of one thread in bytes. */
   readonly heapBytes: number
+  /** A row for the memory of each thread (thread-memory.ts), which the thread gets as `memory` of its `workerData`. */
+  readonly memory: readonly Float64Array[]
 }
 
 /** What a thread posts when it takes tasks. */
@@ -56,6 +58,7 @@ interface Thread {
   work: Job | 'starting' | null
   timer: NodeJS.Timeout
   idleMs: number
+  readonly memory: Float64Array | undefined
 }
 
 export class IsolatedThreads {
@@ -111,14 +114,16 @@ export class IsolatedThreads {
   }
 
   #start(): void {
-    const { entry, workerData, heapBytes } = this.#options
+    const { entry, workerData: given, heapBytes } = this.#options
     makeLoopsInterruptible()
     const resourceLimits = { maxOldGenerationSizeMb: Math.ceil(heapBytes / MIB) }
+    const memory = this.#options.memory.find(row => !this.#hasMemory(row))
+    const workerData = { ...given, memory }
     const worker = new Worker(entry, { workerData, resourceLimits, stdout: false, stderr: false })
     const timer = setTimeout(() => {
       this.#lost(thread, new ThreadFailure('died', `not started within ${START_MS} ms`))
     }, START_MS)
-    const thread: Thread = { worker, work: 'starting', timer, idleMs: 0 }
+    const thread: Thread = { worker, work: 'starting', timer, idleMs: 0, memory }
     this.#threads.add(thread)
     worker.on('message', (message: unknown) => this.#received(thread, message))
     worker.once('error', (error: NodeJS.ErrnoException) => {
@@ -186,6 +191,11 @@ export class IsolatedThreads {
     this.#startForWaiting()
   }
 
+  /** A thread that is not over has the row. */
+  #hasMemory(row: Float64Array | undefined): boolean {
+    return [...this.#threads].some(({ memory }) => memory === row)
+  }
+
   #end(thread: Thread, failure: ThreadFailure): void {
     if (!this.#threads.delete(thread)) return
     clearTimeout(thread.timer)
@@ -193,7 +203,9 @@ export class IsolatedThreads {
     if (at >= 0) this.#idle.splice(at, 1)
     if (thread.work !== null && thread.work !== 'starting') thread.work.result.reject(failure)
     thread.work = null
-    void thread.worker.terminate()
+    void thread.worker.terminate().then(() => {
+      if (!this.#hasMemory(thread.memory)) thread.memory?.fill(0)
+    })
   }
 }
 

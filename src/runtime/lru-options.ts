@@ -5,3 +5,12 @@
 export function growingTo(entries: number): { readonly maxSize: number; readonly sizeCalculation: () => number } {
   return { maxSize: entries, sizeCalculation: () => 1 }
 }
+
+/** Counts the entries that an lru-cache drops for want of room: `dispose` is its option. */
+export class Evictions {
+  count = 0
+
+  readonly dispose = (_value: unknown, _key: unknown, reason: string): void => {
+    if (reason === 'evict') this.count++
+  }
+}

@@ -6,7 +6,8 @@
 import { lookup } from 'node:dns'
 import { isIP } from 'node:net'
 import { LRUCache } from 'lru-cache'
-import { growingTo } from '../runtime/lru-options.ts'
+import type { CacheUsage } from '../runtime/cache-usage.ts'
+import { Evictions, growingTo } from '../runtime/lru-options.ts'
 
 const NAMES_MAX = 1000
 const FAILURE_MS = 1000
@@ -28,18 +29,31 @@ export class DnsCache {
   /** Callbacks of each lookup under way, by name. */
   readonly #lookups = new Map<string, Callback[]>()
   readonly #resolver: Resolver
+  readonly #evictions = new Evictions()
+  #hits = 0
+  #misses = 0
 
   constructor(ttlSeconds: number, resolver: Resolver = lookup, failureMs = FAILURE_MS) {
-    this.#addresses = newCache(ttlSeconds)
+    this.#addresses = this.#newCache(ttlSeconds)
     this.#ttlSeconds = ttlSeconds
-    this.#failures = new LRUCache({ ...growingTo(NAMES_MAX), ttl: failureMs })
+    this.#failures = new LRUCache<string, string>({
+      ...growingTo(NAMES_MAX),
+      ttl: failureMs,
+      dispose: this.#evictions.dispose,
+    })
     this.#resolver = resolver
+  }
+
+  /** Names that resolved, and names that did not. Numeric addresses are not looked up. */
+  usage(): CacheUsage {
+    const entries = (this.#addresses?.size ?? 0) + this.#failures.size
+    return { entries, evictions: this.#evictions.count, hits: this.#hits, misses: this.#misses }
   }
 
   /** Sets how long addresses are kept; a new value empties the cache. */
   setTtl(seconds: number): void {
     if (seconds === this.#ttlSeconds) return
-    this.#addresses = newCache(seconds)
+    this.#addresses = this.#newCache(seconds)
     this.#ttlSeconds = seconds
   }
 
@@ -52,14 +66,17 @@ export class DnsCache {
     }
     const known = this.#addresses?.get(host)
     if (known !== undefined) {
+      this.#hits++
       callback(null, known)
       return
     }
     const failure = this.#failures.get(host)
     if (failure !== undefined) {
+      this.#hits++
       callback(failure, [])
       return
     }
+    this.#misses++
     const waiting = this.#lookups.get(host)
     if (waiting === undefined) this.#lookup(host, callback)
     else waiting.push(callback)
@@ -78,8 +95,10 @@ export class DnsCache {
       for (const callback of waiting) process.nextTick(callback, code, addresses)
     })
   }
-}
 
-function newCache(seconds: number): LRUCache<string, readonly string[]> | null {
-  return seconds > 0 ? new LRUCache({ ...growingTo(NAMES_MAX), ttl: seconds * 1000 }) : null
+  #newCache(seconds: number): LRUCache<string, readonly string[]> | null {
+    const { dispose } = this.#evictions
+    if (seconds === 0) return null
+    return new LRUCache<string, readonly string[]>({ ...growingTo(NAMES_MAX), ttl: seconds * 1000, dispose })
+  }
 }

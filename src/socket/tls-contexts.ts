@@ -5,6 +5,8 @@
 import { constants, createHash, X509Certificate } from 'node:crypto'
 import { createSecureContext, type PeerCertificate, type SecureContext } from 'node:tls'
 import { LRUCache } from 'lru-cache'
+import type { CacheUsage } from '../runtime/cache-usage.ts'
+import { Evictions } from '../runtime/lru-options.ts'
 import type { TlsClientPlan, TlsHost, TlsServerPlan, TlsProtocolSettings } from './tls.ts'
 
 /** The suites of TLS 1.3, and those of TLS 1.2 with forward secrecy and authenticated encryption (RFC 9325 4.2). */
@@ -124,7 +126,14 @@ export interface TlsSession {
 export class ClientContext {
   readonly plan: TlsClientPlan
   readonly context: SecureContext
-  readonly #sessions = new LRUCache<string, TlsSession>({ max: SESSIONS_MAX, ttl: SESSION_SECONDS * 1000 })
+  readonly #evictions = new Evictions()
+  readonly #sessions = new LRUCache<string, TlsSession>({
+    max: SESSIONS_MAX,
+    ttl: SESSION_SECONDS * 1000,
+    dispose: this.#evictions.dispose,
+  })
+  #hits = 0
+  #misses = 0
 
   /** Throws when OpenSSL refuses the plan. */
   constructor(plan: TlsClientPlan) {
@@ -136,10 +145,19 @@ export class ClientContext {
     })
   }
 
+  usage(): CacheUsage {
+    const { count: evictions } = this.#evictions
+    return { entries: this.#sessions.size, evictions, hits: this.#hits, misses: this.#misses }
+  }
+
   /** Takes the last session with this host, for one use: a ticket used twice links connections (RFC 8446 C.4). */
   takeSession(host: string): TlsSession | null {
     const session = this.#sessions.get(host)
-    if (session === undefined) return null
+    if (session === undefined) {
+      this.#misses++
+      return null
+    }
+    this.#hits++
     this.#sessions.delete(host)
     return session
   }

@@ -1,4 +1,5 @@
 /** TLS of one socket level: contexts that can be replaced, and the two ways in which the level secures a socket. */
+import type { CacheUsage } from '../runtime/cache-usage.ts'
 import type { ByteSocket, ConnectingOwner } from './byte-socket.ts'
 import type { TlsClient, TlsClientPlan, TlsLevel, TlsServer, TlsServerPlan } from './tls.ts'
 import { ClientContext, ServerContexts } from './tls-contexts.ts'
@@ -54,6 +55,10 @@ class RouteTls implements TlsClient {
 
   replace(plan: TlsClientPlan): void {
     this.#context = new ClientContext(plan)
+  }
+
+  usage(): CacheUsage {
+    return this.#context.usage()
   }
 
   wrap(socket: ByteSocket, host: string, owner: ConnectingOwner, view: Uint8Array): ByteSocket {

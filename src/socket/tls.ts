@@ -2,6 +2,7 @@
  * Contract of TLS on top of sockets: the plans of listeners and routes (plain data, made by the primary), and the
  * wrapping of a socket, which each socket level implements.
  */
+import type { CacheUsage } from '../runtime/cache-usage.ts'
 import type { ByteSocket, ConnectingOwner } from './byte-socket.ts'
 
 export type TlsVersion = 'TLSv1.2' | 'TLSv1.3'
@@ -60,6 +61,8 @@ export interface TlsServer {
 export interface TlsClient {
   /** Throws when OpenSSL refuses the plan; the old contexts stay then. */
   replace(plan: TlsClientPlan): void
+  /** Usage of the cache of sessions. */
+  usage(): CacheUsage
   /**
    * Starts TLS on a connected socket whose owner reads no more. `host`: name or address that the certificate must be
    * for; a name is sent as SNI. `onConnected` or `onTlsFailed` follows, never before this returns.

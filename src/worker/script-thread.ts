@@ -10,6 +10,7 @@ import { ModuleCache } from '../mediation/module-cache.ts'
 import { ScriptMessage } from '../mediation/script-message.ts'
 import type { ScriptReply, ScriptSource, ScriptTask } from '../mediation/script-task.ts'
 import { READY } from '../runtime/isolated-threads.ts'
+import { MemoryReport } from '../runtime/thread-memory.ts'
 
 /** `workerData` of a script thread. */
 export interface ScriptThreadData {
@@ -122,5 +123,10 @@ function placeIn(stack: string, file: string): string {
 
 // What a script leaves behind must not end the thread under the next one.
 process.on('unhandledRejection', () => undefined)
-parentPort!.on('message', async (task: ScriptTask) => parentPort!.postMessage(await run(task)))
+const { memory } = workerData as { readonly memory?: Float64Array }
+const report = memory === undefined ? null : new MemoryReport(memory)
+parentPort!.on('message', async (task: ScriptTask) => {
+  parentPort!.postMessage(await run(task))
+  report?.update()
+})
 parentPort!.postMessage(READY)

@@ -20,6 +20,7 @@ import type { Report } from '../proxy/exchange/connection-context.ts'
 import type { FromMounted, ToMounted } from '../plan/mounted-messages.ts'
 import { CallChannel } from '../runtime/call-channel.ts'
 import { SharedWakes } from '../runtime/shared-wakes.ts'
+import { allocateMemoryRows, MemoryReport, memoryRows } from '../runtime/thread-memory.ts'
 import { watchLife } from '../runtime/signs-of-life.ts'
 import { withTimeout } from '../runtime/with-timeout.ts'
 
@@ -45,6 +46,8 @@ export interface TaskContext {
   readonly streams: TaskStreams
   /** Wakes the work of mounted APIs, by identity. */
   readonly wakes: SharedWakes
+  /** Rows for the memory of the script threads. */
+  readonly scriptMemory: readonly Float64Array[]
 }
 
 interface TaskStreams {
@@ -70,7 +73,7 @@ export type TaskRunner = (task: never) => TaskResult | Promise<TaskResult>
 /** Returns the function that piscina calls with each task. `runnersOf`: runners by kind of task. */
 export function serveTasks(runnersOf: (context: TaskContext) => Readonly<Record<string, TaskRunner>>) {
   yieldToReactors()
-  const { context, life } = openThread()
+  const { context, life, memory } = openThread()
   const runners = runnersOf(context)
   watchLife(() => Atomics.add(life, BEATS, 1))
   return async (envelope: TaskEnvelope): Promise<TaskReply> => {
@@ -84,6 +87,7 @@ export function serveTasks(runnersOf: (context: TaskContext) => Readonly<Record<
     } finally {
       Atomics.add(life, BEATS, 1)
       Atomics.sub(life, RUNNING, 1)
+      memory.update()
     }
   }
 }
@@ -98,8 +102,8 @@ function yieldToReactors(): void {
   }
 }
 
-function openThread(): { readonly context: TaskContext; readonly life: Int32Array } {
-  const { plan: text, wakes: shared } = workerData as WorkerData
+function openThread(): { readonly context: TaskContext; readonly life: Int32Array; readonly memory: MemoryReport } {
+  const { plan: text, wakes } = workerData as WorkerData
   const plan = JSON.parse(text) as WorkerPlan
   const { port1: own, port2: port } = new MessageChannel()
   const life = new Int32Array(new SharedArrayBuffer(LIFE_BYTES))
@@ -117,12 +121,19 @@ function openThread(): { readonly context: TaskContext; readonly life: Int32Arra
     nowMs: () => performance.now(),
     onSuppressed: () => undefined,
   })
-  setInterval(() => Atomics.add(life, BEATS, 1), BEAT_MS)
-  const hello = { kind: 'hello', threadId, port, life: life.buffer as SharedArrayBuffer } satisfies WorkerHello
+  const shown = allocateMemoryRows(1 + plan.scripts.threads)
+  const [ownMemory, ...scriptMemory] = memoryRows(shown)
+  const memory = new MemoryReport(ownMemory!)
+  setInterval(() => {
+    Atomics.add(life, BEATS, 1)
+    memory.update()
+  }, BEAT_MS)
+  const shared = { life: life.buffer as SharedArrayBuffer, memory: shown }
+  const hello = { kind: 'hello', threadId, port, ...shared } satisfies WorkerHello
   parentPort!.postMessage(hello, [port])
   const report: Report = (level, event, fields) => events.report(level, event, fields)
-  const wakes = new SharedWakes(shared)
-  return { context: { plan, report, call: call => calls.call(call), streams, wakes }, life }
+  const call: TaskContext['call'] = given => calls.call(given)
+  return { context: { plan, report, call, streams, wakes: new SharedWakes(wakes), scriptMemory }, life, memory }
 }
 
 function run(

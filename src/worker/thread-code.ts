@@ -22,13 +22,16 @@ const NOT_MEDIATED = 'The message could not be mediated'
 
 export class ThreadCode implements CodeServices {
   readonly #plan: Pick<WorkerPlan, 'home' | 'scripts'>
+  readonly #memory: readonly Float64Array[]
   readonly #modules: ModuleCache
   readonly #texts: HomeTexts
   /** Null before the first script. */
   #scripts: IsolatedThreads | null = null
 
-  constructor(plan: Pick<WorkerPlan, 'home' | 'scripts'>) {
+  /** `memory`: rows for the memory of the script threads. */
+  constructor(plan: Pick<WorkerPlan, 'home' | 'scripts'>, memory: readonly Float64Array[]) {
     this.#plan = plan
+    this.#memory = memory
     this.#modules = new ModuleCache(plan.home)
     this.#texts = new HomeTexts(plan.home)
   }
@@ -62,6 +65,6 @@ export class ThreadCode implements CodeServices {
     const { home, scripts } = this.#plan
     const workerData: ScriptThreadData = { home, compileCache: getCompileCacheDir() }
     const { threads: threadsMax, timeoutMs, heapBytes } = scripts
-    return new IsolatedThreads({ entry: ENTRY, workerData, threadsMax, timeoutMs, heapBytes })
+    return new IsolatedThreads({ entry: ENTRY, workerData, threadsMax, timeoutMs, heapBytes, memory: this.#memory })
   }
 }

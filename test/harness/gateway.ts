@@ -18,7 +18,7 @@ import { AccessLog } from '../../src/observe/access-log.ts'
 import type { AnalyticsEvents } from '../../src/observe/analytics-events.ts'
 import type { TraceRecords } from '../../src/observe/trace-records.ts'
 import { allocateApiMetrics } from '../../src/observe/api-metrics.ts'
-import { allocateMetrics, snapshotMetrics } from '../../src/observe/metrics.ts'
+import { allocateMetrics, MetricsColumn, snapshotMetrics } from '../../src/observe/metrics.ts'
 import {
   type ApiPlan,
   CLIENT_SLOTS,
@@ -257,7 +257,12 @@ export async function startGateway(apis: readonly TestApi[], options: GatewayOpt
   const handlers =
     plan.handlers === null
       ? null
-      : await loadHandlers(plan.handlers, plan.home, (level, event, fields) => reports.push({ level, event, fields }))
+      : await loadHandlers(
+          plan.handlers,
+          plan.home,
+          (level, event, fields) => reports.push({ level, event, fields }),
+          new MetricsColumn(plan.metrics, plan.reactor),
+        )
   const reactor = new Reactor(plan, {
     level: { ...level, dial: (...options) => dialer.dial(...options) },
     tls,

@@ -28,7 +28,7 @@ async function lookups(gateway: RunningGateway, client: Peer): Promise<{ hits: n
 async function counted({ healthPort }: RunningGateway): Promise<{ hits: number; misses: number }> {
   const text = await ask(healthPort, 'GET', '/metrics')
   const of = (result: string): number => {
-    return Number(new RegExp(`resource_cache_lookups_total\\{result="${result}"\\} (\\d+)`).exec(text)![1])
+    return Number(new RegExp(`cache_lookups_total\\{cache="resource",result="${result}"\\} (\\d+)`).exec(text)![1])
   }
   return { hits: of('hit'), misses: of('miss') }
 }

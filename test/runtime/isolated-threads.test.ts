@@ -17,7 +17,14 @@ interface Given {
 
 function threads(t: TestContext, { threadsMax = 1, timeoutMs = 20_000, code = ECHO }: Given = {}): IsolatedThreads {
   const entry = new URL(`data:text/javascript,${encodeURIComponent(code)}`)
-  const pool = new IsolatedThreads({ entry, workerData: null, threadsMax, timeoutMs, heapBytes: 32 * 1_048_576 })
+  const pool = new IsolatedThreads({
+    entry,
+    workerData: null,
+    threadsMax,
+    timeoutMs,
+    heapBytes: 32 * 1_048_576,
+    memory: [],
+  })
   t.after(() => pool.close())
   return pool
 }

@@ -3,6 +3,7 @@
  * response.
  */
 import { type Context, Hono } from 'hono'
+import { countTime, type Operation } from '../../observe/operation-times.ts'
 import { RegistryUnavailable } from '../registry/registry-errors.ts'
 import { authorizationApp } from './authorization-endpoint.ts'
 import { authenticateAndCountClient } from './authentication.ts'
@@ -28,9 +29,21 @@ const DISCOVERY = [
   '/.well-known/oauth-authorization-server/oauth2/token',
 ]
 
+const TIMED: Readonly<Record<string, Operation>> = {
+  '/oauth2/token': 'token',
+  '/oauth2/introspect': 'introspect',
+  '/oauth2/authorize': 'authorize',
+  '/oauth2/jwks': 'keys',
+}
+
 export function keyManagerApp(manager: KeyManager): Hono {
   const app = new Hono()
   app.onError((error, context) => failureResponse(manager, error, context))
+  app.use(async (context, next) => {
+    const fromMs = performance.now()
+    await next()
+    countTime(manager.metrics, TIMED[context.req.path] ?? 'other', (performance.now() - fromMs) / 1000)
+  })
   app.post('/oauth2/token', async context => {
     const address = countRequest(manager, context)
     const form = await readForm(context.req.raw)

@@ -1,5 +1,7 @@
 /** Caches introspection responses for `[apim.cache.km_token]`. Bounded; every revocation empties it. */
 import { LRUCache } from 'lru-cache'
+import type { CacheUsage } from '../../runtime/cache-usage.ts'
+import { Evictions } from '../../runtime/lru-options.ts'
 
 const ENTRIES_MAX = 10_000
 const CHARS_MAX = 8 << 20
@@ -11,17 +13,29 @@ const INACTIVE_MS = 10_000
 /** RFC 7662 2.2. */
 export type IntrospectionResponse = Readonly<Record<string, unknown>>
 
+interface KeptResponse {
+  readonly response: IntrospectionResponse
+  readonly untilMs: number
+}
+
 export class IntrospectionCache {
-  readonly #entries: LRUCache<string, { readonly response: IntrospectionResponse; readonly untilMs: number }>
+  readonly #entries: LRUCache<string, KeptResponse>
   readonly #nowMs: () => number
+  readonly #evictions = new Evictions()
   #version = 0
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs
-    this.#entries = new LRUCache({
+    this.#entries = new LRUCache<string, KeptResponse>({
       maxSize: CHARS_MAX,
       sizeCalculation: ({ response }, key) => Math.max(JSON.stringify(response).length + key.length, ENTRY_CHARS_MIN),
+      dispose: this.#evictions.dispose,
     })
+  }
+
+  usage(): CacheUsage {
+    const { size, calculatedSize } = this.#entries
+    return { entries: size, bytes: calculatedSize, evictions: this.#evictions.count }
   }
 
   get(key: string): IntrospectionResponse | undefined {

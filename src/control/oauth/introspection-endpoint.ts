@@ -7,7 +7,7 @@ import { ADMIN_ROLE } from '../registry/management-scopes.ts'
 import { authenticateClient, authenticateUser, basicCredentials } from './authentication.ts'
 import { decodePart, type Form } from './form.ts'
 import type { KeyManager } from './key-manager.ts'
-import { invalidClient, OAuthError } from './oauth-error.ts'
+import { invalidClient, isRefusal, OAuthError } from './oauth-error.ts'
 import type { IntrospectionResponse } from './introspection-cache.ts'
 import { subjectClaim } from './subjects.ts'
 import { NOT_BEFORE_MARGIN_S } from './token-issuance.ts'
@@ -17,8 +17,25 @@ const INACTIVE = { active: false }
 /** A client; or 'account': a gateway that uses an administrator's account because it has no client. */
 type IntrospectionCaller = Client | 'account'
 
-/** Rejects with OAuthError and registry errors. */
+/** Rejects with OAuthError and registry errors, and counts what becomes of the request. */
 export async function introspectionResponse(
+  manager: KeyManager,
+  request: Request,
+  form: Form,
+  address: string,
+): Promise<IntrospectionResponse> {
+  const { metrics } = manager
+  try {
+    const response = await introspected(manager, request, form, address)
+    metrics.add(response.active === true ? METRIC.introspectionActive : METRIC.introspectionInactive, 1)
+    return response
+  } catch (error) {
+    metrics.add(isRefusal(error) ? METRIC.introspectionRefused : METRIC.introspectionFailed, 1)
+    throw error
+  }
+}
+
+async function introspected(
   manager: KeyManager,
   request: Request,
   form: Form,

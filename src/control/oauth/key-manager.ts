@@ -4,6 +4,7 @@
  */
 import type { Configuration } from '../../config/catalogue.ts'
 import type { IssuerKeys } from '../../auth/records.ts'
+import { METRIC } from '../../observe/metrics.ts'
 import type { EventLog } from '../../observe/events.ts'
 import type { Registry } from '../registry/registry.ts'
 import { Lockout, RateLimiter } from './rate-limit.ts'
@@ -171,8 +172,10 @@ export class KeyManager {
   }
 
   /** An API key for an application. The registry does not keep it: a revocation needs its `jti`. */
-  issueApiKey(parameters: ApiKeyParameters): ReturnType<typeof issueApiKey> {
-    return issueApiKey(this, parameters)
+  async issueApiKey(parameters: ApiKeyParameters): ReturnType<typeof issueApiKey> {
+    const issued = await issueApiKey(this, parameters)
+    this.metrics.add(METRIC.apiKeysIssued, 1)
+    return issued
   }
 
   /** A token for an application itself, as by client credentials. Rejects with OAuthError and registry errors. */

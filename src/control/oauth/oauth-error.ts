@@ -44,6 +44,11 @@ export class OAuthError extends Error {
   }
 }
 
+/** True where the client is to blame; false where the key manager, its database or a module has failed. */
+export function isRefusal(error: unknown): boolean {
+  return error instanceof OAuthError && error.status < 500
+}
+
 /** RFC 6749 5.1: no cache may store the response. */
 export const NO_STORE = { 'Cache-Control': 'no-store', Pragma: 'no-cache' }
 

@@ -3,6 +3,7 @@
  * further assertion, because a dropped one could be replayed.
  */
 import { hash } from 'node:crypto'
+import type { CacheUsage } from '../../runtime/cache-usage.ts'
 
 /** 218 assertions a second with a life of five minutes; 10 MB. */
 const ENTRIES_MAX = 65_536
@@ -17,6 +18,11 @@ export class ReplayCache {
   /** `max`: for tests. */
   constructor(max = ENTRIES_MAX) {
     this.#max = max
+  }
+
+  /** A full cache drops nothing. */
+  usage(): CacheUsage {
+    return { entries: this.#expiries.size }
   }
 
   /** Adds a JWT that is valid until `untilMs` (milliseconds since 1970). */

@@ -1,4 +1,5 @@
 /** `/oauth2/token` (RFC 6749 3.2): authenticates the client and runs the grant that it requests. */
+import { METRIC } from '../../observe/metrics.ts'
 import { authenticateAndCountClient } from './authentication.ts'
 import type { Form } from './form.ts'
 import {
@@ -10,7 +11,7 @@ import {
   refreshTokenGrant,
 } from './grants.ts'
 import type { KeyManager } from './key-manager.ts'
-import { OAuthError } from './oauth-error.ts'
+import { isRefusal, OAuthError } from './oauth-error.ts'
 import type { KeyManagerSettings } from './settings.ts'
 import type { TokenResponse } from './token-issuance.ts'
 
@@ -43,8 +44,65 @@ export function enabledGrants(settings: KeyManagerSettings): readonly string[] {
   return [...new Set([...builtIn, ...ofModules])]
 }
 
-/** Rejects with OAuthError and registry errors. */
+type Result = 'issued' | 'refused' | 'failed'
+
+/** Metrics by grant type; that of a module, and an unknown one, is another grant. */
+const COUNTS: Readonly<Record<string, Readonly<Record<Result, number>>>> = {
+  client_credentials: {
+    issued: METRIC.clientCredentialsIssued,
+    refused: METRIC.clientCredentialsRefused,
+    failed: METRIC.clientCredentialsFailed,
+  },
+  password: {
+    issued: METRIC.passwordGrantIssued,
+    refused: METRIC.passwordGrantRefused,
+    failed: METRIC.passwordGrantFailed,
+  },
+  refresh_token: {
+    issued: METRIC.refreshTokenIssued,
+    refused: METRIC.refreshTokenRefused,
+    failed: METRIC.refreshTokenFailed,
+  },
+  authorization_code: {
+    issued: METRIC.authorizationCodeIssued,
+    refused: METRIC.authorizationCodeRefused,
+    failed: METRIC.authorizationCodeFailed,
+  },
+  [JWT_BEARER]: {
+    issued: METRIC.jwtBearerIssued,
+    refused: METRIC.jwtBearerRefused,
+    failed: METRIC.jwtBearerFailed,
+  },
+}
+const OTHER_GRANT = {
+  issued: METRIC.otherGrantIssued,
+  refused: METRIC.otherGrantRefused,
+  failed: METRIC.otherGrantFailed,
+}
+
+/** Rejects with OAuthError and registry errors, and counts what becomes of the request. */
 export async function tokenResponse(
+  manager: KeyManager,
+  request: Request,
+  form: Form,
+  address: string,
+): Promise<TokenResponse> {
+  const name = form.text('grant_type')
+  const count = (result: Result) => {
+    manager.metrics.add((Object.hasOwn(COUNTS, name) ? COUNTS[name]! : OTHER_GRANT)[result], 1)
+  }
+  try {
+    const response = await grantedTokens(manager, request, form, address)
+    count('issued')
+    return response
+  } catch (error) {
+    count(isRefusal(error) ? 'refused' : 'failed')
+    throw error
+  }
+}
+
+/** Rejects with OAuthError and registry errors. */
+async function grantedTokens(
   manager: KeyManager,
   request: Request,
   form: Form,

@@ -6,7 +6,8 @@ import { argon2, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 import { LRUCache } from 'lru-cache'
 import { METRIC } from '../../observe/metrics.ts'
-import { growingTo } from '../../runtime/lru-options.ts'
+import type { CacheUsage } from '../../runtime/cache-usage.ts'
+import { Evictions, growingTo } from '../../runtime/lru-options.ts'
 import { RegistryUnavailable } from './registry-errors.ts'
 
 interface Cost {
@@ -105,10 +106,19 @@ export interface SecretCacheMetrics {
 export class VerifiedSecretCache {
   readonly #metrics: SecretCacheMetrics
   readonly #key = randomBytes(32)
-  readonly #entries = new LRUCache<string, true>({ ...growingTo(ENTRIES_MAX), ttl: CACHE_MS })
+  readonly #evictions = new Evictions()
+  readonly #entries = new LRUCache<string, true>({
+    ...growingTo(ENTRIES_MAX),
+    ttl: CACHE_MS,
+    dispose: this.#evictions.dispose,
+  })
 
   constructor(metrics: SecretCacheMetrics) {
     this.#metrics = metrics
+  }
+
+  usage(): CacheUsage {
+    return { entries: this.#entries.size, evictions: this.#evictions.count }
   }
 
   /** `phc`: '' for an unknown subject, which takes the same time. Rejects with RegistryUnavailable. */

@@ -22,6 +22,7 @@ import { migrate } from './migrate.ts'
 import { NodePresence } from './node-presence.ts'
 import { type SecretCacheMetrics, VerifiedSecretCache } from './password-hash.ts'
 import { PolicyStore } from './policy-store.ts'
+import { type CacheUsage, sumOfUsages } from '../../runtime/cache-usage.ts'
 import { openCiphers } from '../../database/secret-cipher.ts'
 import { SigningKeyStore } from './signing-key-store.ts'
 import { SubscriptionStore } from './subscription-store.ts'
@@ -83,6 +84,7 @@ export class Registry {
   readonly #changes: ChangeLog
   readonly #presence: NodePresence
   readonly #guard: LoginGuard
+  readonly #secrets: { readonly users: VerifiedSecretCache; readonly clients: VerifiedSecretCache }
   #generatedPassword = ''
   #probe: NodeJS.Timeout | undefined
   #pollReportedMs = Number.NEGATIVE_INFINITY
@@ -103,6 +105,7 @@ export class Registry {
       locked: (account, address) => this.#reportLock(account, address),
     })
     this.tokens = tokens
+    this.#secrets = { users: new VerifiedSecretCache(metrics), clients: new VerifiedSecretCache(metrics) }
     const ciphers = openCiphers(configuration.encryption.key, dataDir, apim.dialect === 'sqlite')
     this.signingKeys = new SigningKeyStore(apim, changes, ciphers)
     this.#presence = new NodePresence(apim, changes, { issuer, takesIssuer, report: options.report })
@@ -112,12 +115,12 @@ export class Registry {
       tokens,
       rules,
       guard: this.#guard,
-      secrets: new VerifiedSecretCache(metrics),
+      secrets: this.#secrets.users,
       superAdmin: configuration.super_admin.username,
       nowMs,
     })
     this.applications = new ApplicationStore(apim, { changes, tokens, nowMs })
-    this.clients = new ClientStore(apim, { changes, tokens, secrets: new VerifiedSecretCache(metrics), nowMs })
+    this.clients = new ClientStore(apim, { changes, tokens, secrets: this.#secrets.clients, nowMs })
     this.subscriptions = new SubscriptionStore(apim, { changes, nowMs })
     this.workflows = new WorkflowStore(apim, { changes, nowMs })
     const policies = new PolicyStore(apim, changes)
@@ -184,6 +187,11 @@ export class Registry {
   /** The database of the outbox of mails. */
   get outboxDatabase(): Pick<Database, 'dialect' | 'kysely'> {
     return this.#apim
+  }
+
+  /** Usage of the caches of verified passwords and client secrets. */
+  secretsUsage(): CacheUsage {
+    return sumOfUsages([this.#secrets.users.usage(), this.#secrets.clients.usage()])
   }
 
   /** Each database with the sections that name it, for health checks. */

@@ -4,6 +4,8 @@
  */
 import type { IssuerKeys, PublicJwk } from '../../auth/records.ts'
 import { ControlCallFailed } from '../../auth/control-protocol.ts'
+import { METRIC, type MetricsColumn } from '../../observe/metrics.ts'
+import { countTime } from '../../observe/operation-times.ts'
 import { VerificationKey, importVerificationKey } from '../../auth/verification-key.ts'
 import { type HttpClient, jsonBody } from './http-client.ts'
 
@@ -14,6 +16,7 @@ interface KeySetSource {
 
 interface KeySetContext {
   readonly client: Pick<HttpClient, 'send'>
+  readonly metrics: Pick<MetricsColumn, 'add'>
   /** Publishes keys to all reactors; they are in effect when it returns. */
   publish(keys: IssuerKeys): void
   report(level: 'info' | 'warn', event: string, fields: Readonly<Record<string, string | number>>): void
@@ -126,7 +129,8 @@ class KeySet {
   }
 
   async #load(): Promise<void> {
-    const { client, publish, report } = this.#context
+    const { client, metrics, publish, report } = this.#context
+    const fromMs = performance.now()
     try {
       const response = await client.send({ url: this.url, bytesMax: BYTES_MAX })
       if (this.#isStopped) return
@@ -139,6 +143,7 @@ class KeySet {
         report('info', 'key set fetched', { ISSUER: this.#issuer, KEYS: keys.length, IGNORED: ignored.join('; ') })
       }
       this.#failure = ''
+      metrics.add(METRIC.keySetsFetched, 1)
     } catch (error) {
       const cause = error instanceof ControlCallFailed ? error.message : String(error)
       // Logged once per cause: an issuer that is down for an hour is one line.
@@ -147,6 +152,9 @@ class KeySet {
         report('warn', 'key set not fetched', { ISSUER: this.#issuer, KEYS: keysInUse, CAUSE_OF_ERROR: cause })
       }
       this.#failure = cause
+      metrics.add(METRIC.keySetsFailed, 1)
+    } finally {
+      countTime(metrics, 'keySetFetch', (performance.now() - fromMs) / 1000)
     }
   }
 }

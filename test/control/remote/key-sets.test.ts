@@ -5,6 +5,7 @@ import { after, test } from 'node:test'
 import type { IssuerKeys } from '../../../src/auth/records.ts'
 import { HttpClient } from '../../../src/control/remote/http-client.ts'
 import { KeySets } from '../../../src/control/remote/key-sets.ts'
+import { allocateMetrics, MetricsColumn } from '../../../src/observe/metrics.ts'
 import { json, MISBEHAVIOURS, MisbehavingServer } from './misbehaving-server.ts'
 
 const ISSUER = 'https://issuer.example'
@@ -28,7 +29,8 @@ function keySets(times: ConstructorParameters<typeof KeySets>[1] = {}) {
   const published: IssuerKeys[] = []
   const reports: string[] = []
   const report = (_: string, event: string, fields: object) => reports.push(`${event} ${JSON.stringify(fields)}`)
-  const sets = new KeySets({ client, report, publish: keys => published.push(keys) }, times)
+  const metrics = new MetricsColumn(allocateMetrics(1), 0)
+  const sets = new KeySets({ client, metrics, report, publish: keys => published.push(keys) }, times)
   started.push(sets)
   server.received.length = 0
   const kids = () => published.map(({ keys }) => keys.map(({ kid }) => kid).join())

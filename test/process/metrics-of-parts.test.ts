@@ -1,0 +1,163 @@
+/** Metrics of the parts beside traffic: caches, the key manager, key sets of issuers, worker and script threads. */
+import assert from 'node:assert/strict'
+import { generateKeyPairSync } from 'node:crypto'
+import { after, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { json, MisbehavingServer } from '../control/remote/misbehaving-server.ts'
+import { sendRequest } from '../harness/filter-chain.ts'
+import { basicOf, KeyManagerClient } from '../harness/key-manager-client.ts'
+import { openProject } from '../harness/open-project.ts'
+import { backend, home, leave, start } from '../harness/operator.ts'
+import { connectPeer } from '../harness/peers.ts'
+import { ask, freePort } from '../harness/program.ts'
+import { put } from '../harness/reloading.ts'
+
+const SEQUENCE = `<sequence xmlns="http://ws.apache.org/ns/synapse" name="WSO2AM--Ext--In">
+  <script language="js">mc.setProperty('a', 'b')</script>
+</sequence>`
+const CACHES = [
+  ...[
+    'token',
+    'refused_token',
+    'password',
+    'backend_jwt',
+    'user_claims',
+    'anonymous_caller',
+    'head',
+    'resource',
+    'dns',
+  ],
+  ...['tls_session', 'dynamic_endpoint', 'introspection', 'verified_secret', 'assertion'],
+]
+/** Their hits would cost every request, or they have none. */
+const WITHOUT_LOOKUPS = ['refused_token', 'anonymous_caller', 'head', 'assertion']
+const WITH_BYTES = ['token', 'refused_token', 'backend_jwt', 'user_claims', 'head', 'introspection']
+
+const keys = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const issuer = await MisbehavingServer.listen()
+issuer.answer = json({ keys: [{ ...keys.publicKey.export({ format: 'jwk' }), kid: 'a' }] })
+const at = home()
+const endpointConfig = { endpoint_type: 'http', production_endpoints: { url: `http://localhost:${backend.port}` } }
+put(at, 'apis/Test/api.yaml', openProject({ name: 'Test', context: '/t', endpointConfig }))
+put(
+  at,
+  'apis/Closed/api.yaml',
+  openProject({ name: 'Closed', context: '/c', endpointConfig, securityScheme: ['oauth2'] }),
+)
+put(at, 'synapse-configs/default/sequences/WSO2AM--Ext--In.xml', SEQUENCE)
+const issuers = [
+  ['good', issuer.origin],
+  ['down', 'http://127.0.0.1:1'],
+].map(([name, url]) => `[[apim.jwt.issuer]]\nname = "${name}"\njwks.url = "${url}/jwks"\n`)
+put(at, 'deployment.toml', issuers.join(''))
+const port = await freePort()
+const gateway = await start(at, [
+  'management.enable=true',
+  `management.port=${port}`,
+  'apim.cache.km_token.enable=true',
+  'apim.cache.gateway_token.enable=false',
+  'mediation.synapse.script_mediator_pool_size=2',
+])
+after(async () => {
+  issuer.close()
+  await leave()
+})
+
+async function metrics(): Promise<(name: string, labels?: string) => number | undefined> {
+  const text = await ask(gateway.healthPort, 'GET', '/metrics')
+  const samples = new Map(
+    Array.from(text.matchAll(/^sluice_(\S+) (\S+)$/gm), ([, key, value]) => [key!, Number(value)]),
+  )
+  return (name, labels = '') => samples.get(labels === '' ? name : `${name}{${labels}}`)
+}
+
+/** Reads metrics until they say so; the figures of caches and threads are those of the last second. */
+async function untilMetrics(holds: (read: Awaited<ReturnType<typeof metrics>>) => boolean): Promise<void> {
+  const until = Date.now() + 20_000
+  while (!holds(await metrics())) {
+    assert.ok(Date.now() < until, 'the metrics never said so')
+    await sleep(50)
+  }
+}
+
+async function statusOf(path: string, fields = ''): Promise<number> {
+  const client = await connectPeer(gateway.port)
+  const { status } = await sendRequest(client, `GET ${path}`, fields)
+  client.destroy()
+  return status
+}
+
+const client = new KeyManagerClient(at, port)
+const REFUSED = /40[01]/
+
+test('the key manager counts tokens by grant and result, introspections, and times', async () => {
+  const app = await client.register('OPAQUE')
+  const token = await client.tokenOf(app)
+  await client.tokenOf(app)
+  const form = (fields: string, authorization = app.authorization) =>
+    client.post('/oauth2/token', authorization, fields)
+  await assert.rejects(form('grant_type=client_credentials', basicOf('nobody', 'x')), REFUSED)
+  await assert.rejects(form('grant_type=password&username=admin&password=wrong'), REFUSED)
+  await assert.rejects(form('grant_type=unheard_of'), REFUSED)
+  const introspect = (of: string, authorization = app.authorization) =>
+    client.post('/oauth2/introspect', authorization, `token=${of}`)
+  await introspect(token)
+  await introspect(token)
+  await introspect('no-such-token')
+  await assert.rejects(introspect(token, basicOf('nobody', 'x')), REFUSED)
+  const read = await metrics()
+  const tokens = (grant: string, result: string) =>
+    read('key_manager_tokens_total', `grant="${grant}",result="${result}"`)
+  assert.deepEqual([tokens('client_credentials', 'issued'), tokens('client_credentials', 'refused')], [2, 1])
+  assert.deepEqual([tokens('password', 'issued'), tokens('password', 'refused')], [0, 1])
+  assert.deepEqual([tokens('other', 'refused'), tokens('refresh_token', 'failed')], [1, 0])
+  const introspections = ['active', 'inactive', 'refused', 'failed'].map(result =>
+    read('key_manager_introspections_total', `result="${result}"`),
+  )
+  assert.deepEqual(introspections, [2, 1, 1, 0])
+  assert.equal(read('key_manager_request_duration_seconds_count', 'endpoint="token"'), 5)
+  assert.equal(read('key_manager_request_duration_seconds_count', 'endpoint="introspect"'), 4)
+  assert.ok(read('key_manager_request_duration_seconds_sum', 'endpoint="token"')! > 0)
+  assert.equal(read('cache_lookups_total', 'cache="introspection",result="hit"'), 1)
+})
+
+test('fetches of the key sets of issuers are counted by result, with their times', async () => {
+  await untilMetrics(read => read('key_set_fetches_total', 'result="failed"')! > 0)
+  const read = await metrics()
+  const [fetched, failed] = ['fetched', 'failed'].map(result => read('key_set_fetches_total', `result="${result}"`))
+  assert.equal(fetched, 1)
+  assert.equal(read('key_set_fetch_duration_seconds_count'), fetched! + failed!)
+})
+
+test('every cache has entries, evictions, and lookups or bytes where it counts them', async () => {
+  assert.equal(await statusOf('/t/1.0.0/x'), 200)
+  assert.equal(await statusOf('/t/1.0.0/x'), 200)
+  assert.equal(await statusOf('/c/1.0.0/x', 'Authorization: Bearer no-token\r\n'), 401)
+  await untilMetrics(read => read('cache_entries', 'cache="dns"')! > 0)
+  const read = await metrics()
+  for (const cache of CACHES) {
+    const label = `cache="${cache}"`
+    assert.ok(read('cache_entries', label)! >= 0, cache)
+    if (cache !== 'assertion') assert.equal(read('cache_evictions_total', label), 0, cache)
+    assert.equal(read('cache_size_bytes', label) !== undefined, WITH_BYTES.includes(cache), cache)
+    const lookups = ['hit', 'miss'].map(result => read('cache_lookups_total', `${label},result="${result}"`))
+    assert.equal(lookups.includes(undefined), WITHOUT_LOOKUPS.includes(cache), cache)
+  }
+  assert.equal(read('cache_lookups_total', 'cache="dns",result="miss"'), 1)
+  assert.ok(read('cache_lookups_total', 'cache="token",result="miss"')! >= 1)
+  assert.ok(read('cache_entries', 'cache="verified_secret"')! >= 1)
+})
+
+test('memory of worker and script threads is there while they live, and asks no thread', async () => {
+  const of = (read: Awaited<ReturnType<typeof metrics>>, kind: string) =>
+    Array.from({ length: 64 }, (_, row) => read('thread_heap_used_bytes', `thread="reactor-0/${kind}-${row}"`)).filter(
+      bytes => bytes !== undefined,
+    )
+  await untilMetrics(read => of(read, 'script').length > 0)
+  const read = await metrics()
+  for (const kind of ['mediation', 'script']) {
+    for (const bytes of of(read, kind)) assert.ok(bytes > 1e6, `${kind}: ${bytes}`)
+  }
+  assert.ok(of(read, 'mediation').length >= 1)
+  assert.equal(read('worker_threads'), of(read, 'mediation').length)
+})
