@@ -16,7 +16,7 @@ import { Node, type NodeAddresses, type NodeOptions } from '../primary/node.ts'
 import { ThreadFailed } from '../primary/thread-supervisor.ts'
 import { type CliArguments, type CommandOptions, EXIT_CONFIGURATION, EXIT_FAILED } from './arguments.ts'
 import { type RunningSample, SampleError, sampleToken, startSample } from './sample.ts'
-import { trimOnceIdle } from '../runtime/heap-trim.ts'
+import { trimProcessOnceIdle } from '../runtime/heap-trim.ts'
 import { writeLine } from './service-log.ts'
 import { notifyServiceManager } from './service-manager.ts'
 import { counted } from './terminal.ts'
@@ -83,7 +83,7 @@ export async function serve(
     const mainPid = predecessor === null ? [] : [`MAINPID=${process.pid}`]
     notifyServiceManager([...mainPid, 'READY=1'], log)
     flushCompileCache()
-    trimOnceIdle()
+    trimProcessOnceIdle(addresses.reactors)
   } catch (error) {
     if (error instanceof ConfigurationErrors) return refuse(error.errors)
     if (!EXPECTED.some(kind => error instanceof kind)) throw error

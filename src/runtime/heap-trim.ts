@@ -4,6 +4,7 @@
  */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import { trimMalloc } from './malloc-trim.ts'
 
 type Flavor = 'regular' | 'last-resort'
 
@@ -12,6 +13,10 @@ type Collect = (options: { type: 'major'; execution: 'sync'; flavor: Flavor }) =
 
 /** After the start of a thread: what a start begins is finished. */
 const DELAY_MS = 500
+/** Between the trims of two reactors: their pauses do not come together. */
+export const TRIM_STEP_MS = 40
+/** After the last trim, because V8 frees buffers beside the thread that collects. */
+const SETTLE_MS = 300
 
 /**
  * Trims the heap of this thread once, `delayMs` later than other threads: the pause is 10 to 30 ms. Skipped where the
@@ -21,6 +26,12 @@ export function trimOnceIdle(delayMs = 0, isIdle = (): boolean => true): void {
   setTimeout(() => {
     if (isIdle()) collectGarbage('last-resort')
   }, DELAY_MS + delayMs).unref()
+}
+
+/** Trims the heap of this thread, the primary, and malloc once the heaps of so many reactors are trimmed. */
+export function trimProcessOnceIdle(reactors: number): void {
+  trimOnceIdle()
+  setTimeout(trimMalloc, DELAY_MS + reactors * TRIM_STEP_MS + SETTLE_MS).unref()
 }
 
 /**
