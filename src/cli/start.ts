@@ -22,7 +22,7 @@ export async function start(args: CliArguments, options: CommandOptions, compile
   const examined = examine(args.home, args.sets, args.dataDir)
   const { configuration, errors } = examined
   const { runsGateway, runsKeyManager, runsTrafficManager } = nodeComponents(configuration)
-  nameProcess()
+  nameProcess(args.dataDir)
   shareDeliveryCounts()
   shareWriteTurns()
   const reactors = new ReactorPool(compileCache)

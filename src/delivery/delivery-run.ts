@@ -1,5 +1,5 @@
 /** Delivers what the outbox holds: says what is due on this node, and runs it. One node of a database delivers. */
-import { processName } from '../runtime/process-name.ts'
+import { isGoneProcess, processName } from '../runtime/process-name.ts'
 import { busySenders, type BusySender, readSender, recoverClaims } from './claims.ts'
 import { DEFAULT_LEASE, Lease, type LeaseTimes } from './lease.ts'
 import type { SenderId } from './delivery.ts'
@@ -15,6 +15,8 @@ export interface DeliveryRunOptions extends Pick<RunContext, 'compose' | 'log'> 
   readonly lease?: Partial<LeaseTimes>
   /** The same on all threads of a process, and different from other nodes; left out: that of the process. */
   readonly node?: string
+  /** Whether the holder of a lease has certainly ended; left out: where it was the process before this one. */
+  readonly isGone?: (holder: string) => boolean
   readonly random?: () => number
   readonly runMs?: number
 }
@@ -43,11 +45,12 @@ export class DeliveryRun {
   #recoveredAt = Number.NEGATIVE_INFINITY
   #expiredAt = Number.NEGATIVE_INFINITY
 
-  constructor({ outbox, pace, compose, log, schedule, lease, node, random, runMs }: DeliveryRunOptions) {
+  constructor({ outbox, pace, compose, log, schedule, lease, node, isGone, random, runMs }: DeliveryRunOptions) {
     this.#outbox = outbox
     this.#pace = pace
     const times = { ...DEFAULT_LEASE, ...lease }
-    this.#lease = new Lease(outbox.connection, outbox.clock, node ?? processName(), times)
+    const holding = { node: node ?? processName(), times, isGone: isGone ?? isGoneProcess }
+    this.#lease = new Lease(outbox.connection, outbox.clock, holding)
     this.#context = {
       outbox,
       lease: this.#lease,

@@ -16,6 +16,13 @@ export interface LeaseTimes {
 
 export const DEFAULT_LEASE: LeaseTimes = { leaseMs: 10_000, marginMs: 2000 }
 
+interface LeaseOptions {
+  readonly node: string
+  readonly times: LeaseTimes
+  /** Whether the process of that name has certainly ended. */
+  readonly isGone: (holder: string) => boolean
+}
+
 /** The lock of a data folder: it begins with the id of the process that holds it. */
 const LOCK_FILE = 'lock'
 
@@ -30,15 +37,17 @@ export class Lease {
   readonly #clock: OutboxClock
   readonly #node: string
   readonly #times: LeaseTimes
+  readonly #isGone: (holder: string) => boolean
   /** By the monotonic clock. */
   #renewedAt = Number.NEGATIVE_INFINITY
   #term = 0
 
-  constructor(connection: OutboxConnection, clock: OutboxClock, node: string, times: LeaseTimes) {
+  constructor(connection: OutboxConnection, clock: OutboxClock, { node, times, isGone }: LeaseOptions) {
     this.#connection = connection
     this.#clock = clock
     this.#node = node
     this.#times = times
+    this.#isGone = isGone
   }
 
   /** Milliseconds in which this thread may send; 0 or less: none. */
@@ -63,7 +72,7 @@ export class Lease {
     const leftMs = Number(until_ms) - nowMs
     const { leaseMs } = this.#times
     // A lease that ends later than one of now would was taken before the clock went back.
-    const isOver = leftMs <= 0 || leftMs > 2 * leaseMs || (holder !== this.#node && (await this.#isAlone()))
+    const isOver = leftMs <= 0 || leftMs > 2 * leaseMs || (holder !== this.#node && (await this.#isLost(holder)))
     if (!isOver && holder !== this.#node) return this.#lose(leftMs)
     const next = Number(term) + (isOver ? 1 : 0)
     if (isOver || leftMs < (leaseMs * 2) / 3) {
@@ -78,6 +87,11 @@ export class Lease {
     const isNew = next !== this.#term
     this.#term = next
     return { isHeld: true, term: next, isNew }
+  }
+
+  /** The process that holds the lease is certainly gone. */
+  async #isLost(holder: string): Promise<boolean> {
+    return this.#isGone(holder) || (await this.#isAlone())
   }
 
   /** The data folder of an embedded database belongs to this process: the process that held the lease is gone. */

@@ -5,6 +5,7 @@
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { recordProcessName } from '../runtime/process-name.ts'
 
 /** Another process holds the folder, or the folder cannot be used; the message says why and what to do. */
 export class DataLocked extends Error {
@@ -54,7 +55,9 @@ export class DataLock {
 function acquireIn(dataDir: string, file: string): number | undefined {
   try {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 })
-    return acquire(file)
+    const holder = acquire(file)
+    if (holder === undefined) recordProcessName(dataDir)
+    return holder
   } catch (error) {
     const { code, syscall, path = file } = error as NodeJS.ErrnoException
     if (code === undefined || syscall === undefined) throw error

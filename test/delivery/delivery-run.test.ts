@@ -34,6 +34,7 @@ const CLAUSES: readonly (readonly [string, Clause])[] = [
   ['an aborted run returns its claims at once, and interrupted messages are no attempts', returnsClaims],
   ['one node delivers at a time, and another one takes over when the lease ends', oneHolder],
   ['a node that holds the lock of the data folder takes over at once', takesOverBehindLock],
+  ['a node that is started again takes over from itself at once, and no other node does', takesOverFromItself],
   ['results of a node that has lost its claims change nothing', ignoresLateResults],
   ['a node that cannot renew its lease interrupts its messages', stopsWithoutLease],
   ['a node gives the lease back when nothing waits', releasesLease],
@@ -298,6 +299,27 @@ async function takesOverBehindLock({ open, settings, database }: OutboxFixture):
   assert.equal((await run.due()).jobs.length, settings.server === null ? 1 : 0)
   // Others may take the tables of a server.
   rmSync(lock)
+}
+
+async function takesOverFromItself({ open }: OutboxFixture): Promise<void> {
+  const clock = new TestClock()
+  const [a, b, c] = [await open({ clock }), await open({ clock }), await open({ clock })]
+  await acceptAll(a, numbered(20))
+  const killed = new HeldSender()
+  const before = runOf(a, killed.compose, { node: 'before' })
+  await before.due()
+  const lost = new AbortController()
+  const running = before.run('acme.com/sms/SMSPublisher', lost.signal)
+  await killed.begun(8)
+  const other = runOf(c, async () => DELIVERED, { node: 'other' })
+  assert.deepEqual((await other.due()).jobs, [])
+  await runDue(runOf(b, async () => DELIVERED, { node: 'now', isGone: holder => holder === 'before' }))
+  assert.equal((await readCountsOf(b)).delivered, 20)
+  // What it says nevertheless changes nothing: its term is over.
+  for (const end of killed.held) end({ kind: 'failed', cause: 'late' })
+  lost.abort()
+  await running
+  assert.deepEqual(await readCountsOf(b), { delivered: 20, acceptedTotal: 20, deliveredTotal: 20 })
 }
 
 async function ignoresLateResults({ open }: OutboxFixture): Promise<void> {
