@@ -3,8 +3,11 @@
  * page gets changes as JSON merge patches (RFC 7396), so rows are members by their names, never elements of an array.
  */
 
-/** `live`: numbers of shared memory, and states of connections. `lists`: endpoints and counters. `apis`: the APIs. */
-export type DashboardPart = 'live' | 'lists' | 'apis'
+/**
+ * `live`: numbers of shared memory, and states of connections. `lists`: readiness, endpoints and counters. `apis`: the
+ * APIs. `history`: what the charts need of the last minutes, by 0, 1, … from the oldest on.
+ */
+export type DashboardPart = 'live' | 'lists' | 'apis' | 'history'
 
 export type Leaf = number | string | boolean
 export interface Tree {

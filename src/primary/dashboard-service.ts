@@ -1,6 +1,7 @@
 /**
  * Gathers what the dashboard shows: numbers of shared memory, states of connections, lists of endpoints, counters and
- * APIs, and the effective configuration. It runs when the control thread calls, and keeps nothing between two calls.
+ * APIs, and the effective configuration. It runs when the control thread calls. Between two calls it keeps the numbers
+ * that charts need of the last minutes.
  */
 import { maskCredentials } from '../config/diagnostics.ts'
 import { formatKeyValue, type ResolvedKey } from '../config/resolve.ts'
@@ -16,6 +17,7 @@ import type { Side } from '../protocol/machine.ts'
 import type { ApiService } from './api-service.ts'
 import type { EndpointService } from './endpoint-service.ts'
 import type { PoolService } from './pool-service.ts'
+import type { Readiness } from './readiness.ts'
 import type { ReactorPool } from './reactor-pool.ts'
 import type { ThrottleService } from './throttle-service.ts'
 
@@ -26,10 +28,17 @@ const FAILURES_MAX = 50
 const VALUE_CHARS_MAX = 300
 /** A reactor that does not tell its connections in time is left out of the sums. */
 const REACTOR_MS = 900
+/** Five minutes. A sample takes some kilobytes: counts by status, by code and state of failures, and by bucket of time. */
+const SAMPLES_MAX = 60
+const SAMPLE_MS = 5000
+const BOUNDS = numbered(DURATION_BOUNDS_SECONDS)
 const NO_ROWS = { side: '', state: '', limit: 0 } as const
 
 export interface DashboardSources {
   readonly metrics: SharedArrayBuffer
+  /** Whether the page can be opened; a reload may change it. */
+  readonly isOpen: () => boolean
+  readonly readiness: () => Readiness
   readonly keys: () => readonly ResolvedKey[]
   readonly apis: Pick<ApiService, 'list'>
   readonly plans: () => readonly ApiPlan[]
@@ -45,9 +54,12 @@ export interface DashboardSources {
 
 export class DashboardService {
   readonly #sources: DashboardSources
+  /** The oldest first. */
+  readonly #samples: Tree[] = []
 
   constructor(sources: DashboardSources) {
     this.#sources = sources
+    setInterval(() => this.#sample(), SAMPLE_MS).unref()
   }
 
   async serve(call: DashboardCall): Promise<object> {
@@ -57,20 +69,35 @@ export class DashboardService {
   }
 
   #part(part: DashboardPart): Promise<Tree> | Tree {
+    if (part === 'history') return Object.fromEntries(this.#samples.entries())
     return part === 'live' ? this.#live() : part === 'lists' ? this.#lists() : this.#apis()
+  }
+
+  /** The page shows no gap where it was closed and opened again. */
+  #sample(): void {
+    const { metrics, gateway, isOpen } = this.#sources
+    if (!isOpen()) this.#samples.length = 0
+    else if (gateway !== null) {
+      const { counts, ...numbers } = countsOf(metrics)
+      const { requests, bytesToClients, bytesFromClients } = counts
+      const durations = this.#durations(gateway.plan.apiMetrics)
+      this.#samples.push({
+        ...numbers,
+        counts: { requests, bytesToClients, bytesFromClients },
+        durations,
+        bounds: BOUNDS,
+      })
+      if (this.#samples.length > SAMPLES_MAX) this.#samples.shift()
+    }
   }
 
   async #live(): Promise<Tree> {
     const { metrics, gateway } = this.#sources
-    const { counts, statuses, faults } = snapshotMetrics(metrics)
     const numbers = {
-      nowMs: Date.now(),
+      ...countsOf(metrics),
       upS: Math.floor(process.uptime()),
       residentBytes: process.memoryUsage.rss(),
-      counts,
       threads: threadRows(metrics, gateway?.plan.reactors ?? 0),
-      statuses: Object.fromEntries(statuses),
-      faults: Object.fromEntries(faults.map(({ side, base, state, count }) => [`${side} ${base} ${state}`, count])),
     }
     if (gateway === null) return numbers
     const { pools, history, connections } = gateway.pools.list()
@@ -78,7 +105,7 @@ export class DashboardService {
       ...numbers,
       ...(await connectionStates(gateway)),
       durations: this.#durations(gateway.plan.apiMetrics),
-      bounds: numbered(DURATION_BOUNDS_SECONDS),
+      bounds: BOUNDS,
       reactors: gateway.plan.reactors,
       level: gateway.plan.level,
       pools: byName(pools, ({ name }) => name),
@@ -98,11 +125,14 @@ export class DashboardService {
   }
 
   async #lists(): Promise<Tree> {
-    const { gateway } = this.#sources
-    if (gateway === null) return {}
+    const { gateway, readiness } = this.#sources
+    const { parts } = readiness()
+    const ready = { readiness: byName(parts, ({ name }) => name) }
+    if (gateway === null) return ready
     const endpoints = gateway.endpoints.list().map(row => ({ ...row, url: maskCredentials(row.url) }))
     const { counters, live, capacity } = gateway.throttling.top('limit', COUNTERS_MAX)
     return {
+      ...ready,
       endpoints: byName(endpoints.slice(0, ROWS_MAX), ({ name }) => name),
       endpointsOmitted: Math.max(0, endpoints.length - ROWS_MAX),
       throttle: { live, capacity },
@@ -141,6 +171,16 @@ export class DashboardService {
           appliesAfter: isInert ? ('none' as const) : definition.isLive ? ('reload' as const) : ('restart' as const),
         }
       })
+  }
+}
+
+function countsOf(metrics: SharedArrayBuffer) {
+  const { counts, statuses, faults } = snapshotMetrics(metrics)
+  return {
+    nowMs: Date.now(),
+    counts,
+    statuses: Object.fromEntries(statuses),
+    faults: Object.fromEntries(faults.map(({ side, base, state, count }) => [`${side} ${base} ${state}`, count])),
   }
 }
 

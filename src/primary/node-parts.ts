@@ -19,6 +19,7 @@ import { EndpointService } from './endpoint-service.ts'
 import type { Installation, LoadedHome } from './home-loading.ts'
 import { MetricsService } from './metrics-service.ts'
 import { PoolService } from './pool-service.ts'
+import type { Readiness } from './readiness.ts'
 import type { ReactorPool } from './reactor-pool.ts'
 import { ReloadQueue } from './reload-queue.ts'
 import { Reloader } from './reloader.ts'
@@ -67,7 +68,7 @@ export class NodeParts {
   /** Null on a node without any part. */
   readonly home: ActiveHome | null
 
-  constructor(context: NodeContext, state: OpenedState | null) {
+  constructor(context: NodeContext, state: OpenedState | null, readiness: () => Readiness) {
     this.#context = context
     this.plans = state !== null && context.components.runsGateway ? plansOf(context, state) : []
     const [plan] = this.plans
@@ -82,10 +83,10 @@ export class NodeParts {
     this.throttling =
       plan === undefined ? null : new ThrottleService(plan.counters, configuration, dataDir, context.log)
     this.pools = plan === undefined ? null : new PoolService(plan, () => this.home?.active.live ?? plan)
-    this.home = state === null ? null : this.#openHome(state)
+    this.home = state === null ? null : this.#openHome(state, readiness)
   }
 
-  #openHome({ active, lifecycles, ...state }: OpenedState): ActiveHome {
+  #openHome({ active, lifecycles, ...state }: OpenedState, readiness: () => Readiness): ActiveHome {
     const { installation, control, log } = this.#context
     const { endpoints } = this
     const reloader = new Reloader({
@@ -96,6 +97,11 @@ export class NodeParts {
     const apis = new ApiService({ active, lifecycles, reloads, reloader, endpoints, log })
     const dashboard = new DashboardService({
       metrics: this.shared.metrics,
+      isOpen: () => {
+        const { management } = active.configured.configuration
+        return management.enable && management.dashboard
+      },
+      readiness,
       keys: () => active.configured.keys,
       apis,
       plans: () => Array.from(active.planned.byDefinition.values(), ({ plan }) => plan),

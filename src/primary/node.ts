@@ -71,7 +71,7 @@ export class Node {
   private constructor(options: NodeOptions, lock: DataLock | null, state: OpenedState | null) {
     this.#options = options
     this.#lock = lock
-    this.#parts = new NodeParts(options, state)
+    this.#parts = new NodeParts(options, state, () => this.#readiness())
   }
 
   /** Rejects with DataLocked, ListenError, CannotWrite, ConfigurationErrors or ThreadFailed. */

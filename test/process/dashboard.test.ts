@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { SOURCE, TARGET } from '../../src/protocol/transitions.ts'
 import { Browser, browserPath } from '../harness/browser.ts'
-import { dial, home, leave, SILENT, start } from '../harness/operator.ts'
+import { dial, home, leave, SILENT, sluice, start } from '../harness/operator.ts'
 import { ask, freePort, type RunningGateway } from '../harness/program.ts'
 
 const path = browserPath()
@@ -165,6 +165,29 @@ inBrowser('a narrow screen needs no scrolling to the side', async () => {
   // Each machine fits into the screen's width too.
   const width = await browser.evaluate(`document.querySelector('#diagram-target svg').getBoundingClientRect().width`)
   assert.ok(Number(width) <= 400)
+})
+
+inBrowser('the parts of readiness are told, with what is wrong', async () => {
+  const part = (name: string) => `[...document.querySelectorAll('#parts li')]
+    .find(it => it.textContent.startsWith('${name} '))?.textContent`
+  await browser.until(`${part('node')} === 'node ok'`)
+  for (const name of ['key manager', 'database', 'broker', 'endpoints']) await browser.until(part(name))
+  await sluice(gateway.home, 'endpoints', 'off', 't/1.0.0')
+  await browser.until(`/^endpoints degraded, 1 of .* not active: t.1.0.0 OFF/.test(${part('endpoints')})`)
+  await sluice(gateway.home, 'endpoints', 'on', 't/1.0.0')
+  await browser.until(`/^endpoints ok/.test(${part('endpoints')})`)
+})
+
+inBrowser('the page opens with the last minutes: charts begin before it was opened', async () => {
+  const samples = `fetch('/dashboard/history').then(answer => answer.json()).then(Object.values)`
+  await ask(gateway.port, 'GET', '/t/one')
+  await browser.until(`${samples}.then(all => all.length > 2 && all.at(-1).counts.requests > all[0].counts.requests)`)
+  await browser.goTo('about:blank')
+  await browser.goTo(`https://localhost:${port}/dashboard`)
+  // Nothing is requested any more: what the first round shows as highest comes from the samples.
+  await browser.until(`document.querySelector('#link')?.dataset.state === 'live'`)
+  const highest = `Number(document.querySelector('.key-table td:last-child').textContent)`
+  assert.ok(Number(await browser.evaluate(highest)) > 0)
 })
 
 inBrowser('the browser has complained of nothing: no error, no violation of the policy', () => {

@@ -81,6 +81,7 @@ export function openDashboard(options: DashboardOptions): Dashboard {
     })
   }
   guarded('machines', (context, { name }) => context.json({ user: name, machines: describeMachines() }))
+  guarded('history', async context => context.json((await options.gather(['history'])).history ?? {}))
   guarded('configuration', async context => context.json({ keys: await options.configuration() }))
   guarded('events', (context, user) => {
     const viewer = { session: user.session, isAllowed: () => signIn.holds(context, user) }

@@ -8,8 +8,8 @@ import { mergePatch } from './merge-patch.ts'
 
 const ROUND_MS = 1000
 /** Rounds between two gatherings of a part. */
-const EVERY: Readonly<Record<DashboardPart, number>> = { live: 1, lists: 2, apis: 5 }
-const PARTS = Object.keys(EVERY) as readonly DashboardPart[]
+const EVERY = { live: 1, lists: 2, apis: 5 } as const satisfies Partial<Record<DashboardPart, number>>
+const PARTS = Object.keys(EVERY) as readonly (keyof typeof EVERY)[]
 export const VIEWERS_MAX = 32
 /** Bytes that may wait for one viewer. */
 const QUEUE_BYTES_MAX = 1024 * 1024

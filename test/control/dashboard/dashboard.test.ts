@@ -18,7 +18,9 @@ const dashboard = openDashboard({
   isOpen: () => isOpen,
   roles: () => roles,
   files: new Map([['index.html', page]]),
-  gather: async () => ({ live: { requests: ++gathered } }),
+  gather: async ([part]) => {
+    return part === 'history' ? { history: { 0: { nowMs: 1 } } } : { live: { requests: ++gathered } }
+  },
   configuration: async () => [],
   roundMs: 20,
 })
@@ -100,7 +102,7 @@ class Events {
 test('without a session the page leads to the sign-in, and data is 401', async () => {
   const answer = await ask('/dashboard')
   assert.deepEqual([answer.status, answer.headers.get('location')], [303, '/dashboard/sign-in'])
-  for (const path of ['events', 'machines', 'configuration'])
+  for (const path of ['events', 'machines', 'history', 'configuration'])
     assert.equal((await ask(`/dashboard/${path}`)).status, 401, path)
   const forged = await ask('/dashboard', { cookies: { '__Host-dashboard': 'x'.repeat(43) } })
   assert.equal(forged.status, 303)
@@ -193,6 +195,11 @@ test('machines are those of the transition tables', async () => {
     )
     assert.deepEqual(told.sort(), cells.sort())
   }
+})
+
+test('the samples of the last minutes come in one response, without a stream', async () => {
+  const answer = await ask('/dashboard/history', { cookies: await adminCookies() })
+  assert.deepEqual([answer.status, await answer.json()], [200, { 0: { nowMs: 1 } }])
 })
 
 test('viewers share one gathering: first the whole state, then a patch per round; without a viewer none', async () => {

@@ -5,6 +5,8 @@ import uPlot from './uplot.js'
 
 const HEIGHT = 190
 const SHOWN_MIN_S = 60
+/** Half of the width of a time, in pixels. */
+const EDGE = 28
 
 export class Chart {
   #plot
@@ -83,7 +85,7 @@ export class Chart {
       padding: [8, 8, 0, 0],
       scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
       axes: [
-        { ...axis, space: 70, size: 28, values: (_, times) => times.map(time => clockOf(time)) },
+        { ...axis, space: 70, size: 28, values: (plot, times) => times.map(time => clockAt(plot, time)) },
         {
           ...axis,
           size: 62,
@@ -107,6 +109,11 @@ export class Chart {
 
 function color(variable) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${variable}`).trim()
+}
+
+/** A time at the left edge would meet the lowest label of the other axis. */
+function clockAt(plot, timeS) {
+  return plot.valToPos(timeS, 'x') < EDGE ? '' : clockOf(timeS)
 }
 
 function clockOf(timeS) {

@@ -25,9 +25,9 @@ function endpointsTable() {
     byId('endpoints-table'),
     'Endpoints',
     [
-      word('Endpoint', (_, name) => name),
+      long('Endpoint', (_, name) => name),
       { ...word('State', row => row.state), tone: row => ENDPOINT_TONES[row.state] ?? 'none' },
-      word('URL', row => row.url),
+      long('URL', row => row.url),
       { ...number('Tried again in', row => (row.retryInMs < 0 ? null : row.retryInMs), milliseconds) },
       number('Failures', row => row.failures),
       number('Suspensions', row => row.suspensions),
@@ -43,8 +43,8 @@ function apisTable() {
     byId('apis-table'),
     'APIs',
     [
-      word('API', row => `${row.name}:${row.version}`),
-      word('Path', row => row.path),
+      long('API', row => `${row.name}:${row.version}`),
+      long('Path', row => row.path),
       { ...word('State', row => row.state), tone: row => LIFECYCLE_TONES[row.state] ?? 'none' },
       number('Requests/s', row => row.rates.requests, rate),
       { ...number('Faults/s', row => row.rates.faults, rate), tone: row => (row.rates.faults > 0 ? 'bad' : 'none') },
@@ -62,8 +62,8 @@ function limitsTable() {
     byId('limits-table'),
     'Counters of limits',
     [
-      word('Key', row => row.key),
-      word('Policy', row => row.policy),
+      long('Key', row => row.key),
+      long('Policy', row => row.policy),
       { ...number('Used', row => row.used / row.limit, percent), tone: row => usedTone(row.used / row.limit) },
       number('Count', row => row.used),
       number('Limit', row => row.limit),
@@ -145,6 +145,11 @@ function number(title, read, text = count) {
 
 function word(title, read) {
   return { title, text: (row, name) => String(read(row, name)) }
+}
+
+/** A word of any length. */
+function long(title, read) {
+  return { ...word(title, read), isLong: true }
 }
 
 function limitText(limit) {

@@ -10,11 +10,11 @@ export function wireConfiguration(unauthorized) {
     byId('configuration-table'),
     'Configuration',
     [
-      { title: 'Key', text: row => row.key },
-      { title: 'Value', text: row => row.value },
-      { title: 'From', text: row => fromOf(row), tone: row => (row.where === '' ? 'off' : 'none') },
+      { title: 'Key', text: row => row.key, isLong: true },
+      { title: 'Value', text: row => row.value, isLong: true },
+      { title: 'From', text: row => fromOf(row), isLong: true, tone: row => (row.where === '' ? 'off' : 'none') },
       { title: 'A change acts', text: row => APPLIES[row.appliesAfter] },
-      { title: 'Meaning', text: row => row.meaning.replaceAll('`', '') },
+      { title: 'Meaning', text: row => row.meaning.replaceAll('`', ''), isLong: true },
     ],
     { filter: 'Filter keys', empty: 'Not loaded.' },
   )

@@ -19,6 +19,8 @@ let diagrams = null
 let statesTable = null
 let state = Object.create(null)
 let isPaused = false
+/** Later states follow a time without news. */
+let hasState = false
 let heardMs = 0
 let source = null
 let frame = 0
@@ -57,6 +59,8 @@ async function start() {
     ],
     { sort: 1, isDescending: true },
   )
+  const past = await fetch('/dashboard/history').catch(() => null)
+  if (past?.ok) views.replay(Object.values(await past.json()))
   listen()
 }
 
@@ -64,7 +68,8 @@ function listen() {
   source = new EventSource('/dashboard/events')
   source.addEventListener('state', ({ data }) => {
     state = applyPatch(Object.create(null), JSON.parse(data))
-    views.forget()
+    if (hasState) views.forget()
+    hasState = true
     heard(true)
   })
   source.addEventListener('patch', ({ data }) => {

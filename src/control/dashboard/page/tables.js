@@ -18,7 +18,8 @@ export class Table {
   #empty
 
   /**
-   * `columns`: `title`, `text` of a row, and optionally `sort` (its value), `tone` (class of the cell), `isNumber`.
+   * `columns`: `title`, `text` of a row, and optionally `sort` (its value), `tone` (class of the cell), `isNumber`,
+   * `isLong` (texts without spaces, which may break anywhere).
    * `options`: `filter`, label of a filter field; `sort`, column that sorts first; `empty`, text without rows.
    */
   constructor(parent, title, columns, options = {}) {
@@ -126,9 +127,10 @@ export class Table {
   }
 
   #line(name) {
-    const cells = this.#columns.map(({ isNumber }, at) =>
-      at === 0 ? element('th', { scope: 'row' }) : element('td', { class: isNumber ? 'number' : null }),
-    )
+    const cells = this.#columns.map(({ isNumber, isLong }, at) => {
+      const kind = isNumber ? 'number' : isLong ? 'long' : null
+      return at === 0 ? element('th', { scope: 'row', class: kind }) : element('td', { class: kind })
+    })
     const made = { line: element('tr', {}, ...cells), cells }
     this.#rows.set(name, made)
     return made

@@ -3,8 +3,43 @@ import { Chart } from './charts.js'
 import { openTables } from './columns.js'
 import { byId, element, setAttribute, setText } from './dom.js'
 import { bytes, clock, count, milliseconds, rate, span } from './format.js'
+import { Parts } from './parts.js'
 import { perSecond, quantile } from './rates.js'
 
+/** Name, title, series with the variables of their colours, text of a value, steps of the axis. */
+const CHARTS = [
+  [
+    'throughput',
+    'Requests per second',
+    [
+      { name: 'responses 1xx to 3xx', color: 'good' },
+      { name: '4xx', color: 'warn' },
+      { name: '5xx', color: 'bad' },
+    ],
+    rate,
+  ],
+  [
+    'latency',
+    'Time of an exchange',
+    [
+      { name: 'median', color: 'accent' },
+      { name: '95th percentile', color: 'second' },
+      { name: '99th percentile', color: 'bad' },
+      { name: 'backend, median', color: 'muted' },
+    ],
+    milliseconds,
+  ],
+  [
+    'bytes',
+    'Bytes per second',
+    [
+      { name: 'to clients', color: 'accent' },
+      { name: 'from clients', color: 'second' },
+    ],
+    bytes,
+    Array.from({ length: 50 }, (_, power) => 2 ** power),
+  ],
+]
 const FIGURES = [
   ['requests', 'Requests/s'],
   ['faults', 'Faults/s'],
@@ -27,9 +62,12 @@ const CACHES = [
   ['resources', ['resourceCacheHits'], ['resourceCacheMisses']],
 ]
 
+const NO_TIMES = { p50: null, p95: null, p99: null, backend: null }
+
 export class Views {
   #figures = new Map()
   #charts
+  #parts = new Parts()
   #tables
   /** State of the round before, and its time. */
   #before = null
@@ -44,39 +82,8 @@ export class Views {
       this.#figures.set(name, value)
     }
     const charts = byId('charts')
-    this.#charts = {
-      throughput: new Chart(
-        charts,
-        'Requests per second',
-        [
-          { name: 'responses 1xx to 3xx', color: 'good' },
-          { name: '4xx', color: 'warn' },
-          { name: '5xx', color: 'bad' },
-        ],
-        rate,
-      ),
-      latency: new Chart(
-        charts,
-        'Time of an exchange',
-        [
-          { name: 'median', color: 'accent' },
-          { name: '95th percentile', color: 'second' },
-          { name: '99th percentile', color: 'bad' },
-          { name: 'backend, median', color: 'muted' },
-        ],
-        milliseconds,
-      ),
-      bytes: new Chart(
-        charts,
-        'Bytes per second',
-        [
-          { name: 'to clients', color: 'accent' },
-          { name: 'from clients', color: 'second' },
-        ],
-        bytes,
-        Array.from({ length: 50 }, (_, power) => 2 ** power),
-      ),
-    }
+    const chartOf = ([name, title, series, format, steps]) => [name, new Chart(charts, title, series, format, steps)]
+    this.#charts = Object.fromEntries(CHARTS.map(chartOf))
     this.#tables = openTables()
   }
 
@@ -104,21 +111,20 @@ export class Views {
     for (const chart of Object.values(this.#charts)) chart.redraw()
   }
 
+  /** Draws the samples of the last minutes, the oldest first; the next round goes on from the last one. */
+  replay(samples) {
+    for (const live of samples) {
+      this.#chart(live)
+      this.#before = { live }
+    }
+    for (const chart of Object.values(this.#charts)) chart.draw()
+  }
+
   #measure({ live, apis }, hasNewApis) {
-    const before = this.#before?.live ?? null
-    const seconds = before === null ? 0 : (live.nowMs - before.nowMs) / 1000
     const { counts } = live
-    const of = name => (before === null ? null : perSecond(counts[name] ?? 0, before.counts[name] ?? 0, seconds))
-    const byClass = before === null ? [null, null, null] : statusRates(live.statuses, before.statuses, seconds)
-    const times = before === null ? null : newDurations(live, before)
-    const faults = before === null ? null : perSecond(sumOf(live.faults), sumOf(before.faults), seconds)
-    const timeS = live.nowMs / 1000
-    this.#charts.throughput.add(timeS, byClass)
-    const { p50, p95, p99, backend } = times ?? { p50: null, p95: null, p99: null, backend: null }
-    this.#charts.latency.add(timeS, [p50, p95, p99, backend])
-    this.#charts.bytes.add(timeS, [of('bytesToClients'), of('bytesFromClients')])
+    const { requests, faults, p50, p99 } = this.#chart(live)
     const figures = {
-      ...{ requests: rate(of('requests')), faults: rate(faults), p50: milliseconds(p50), p99: milliseconds(p99) },
+      ...{ requests: rate(requests), faults: rate(faults), p50: milliseconds(p50), p99: milliseconds(p99) },
       ...{
         clients: count(counts.connectionsOpen),
         backends: count(counts.targetsOpen),
@@ -130,6 +136,21 @@ export class Views {
     setAttribute(this.#figures.get('faults').parentElement, 'data-tone', faults > 0 ? 'bad' : 'none')
     const isDue = hasNewApis || live.nowMs - (this.#apisBefore?.nowMs ?? 0) > APIS_MS
     if (apis !== undefined && isDue) this.#measureApis(apis.apis ?? {}, live.nowMs, live.bounds)
+  }
+
+  /** Adds a point to each chart; without a sample before, no rate is known. */
+  #chart(live) {
+    const before = this.#before?.live ?? null
+    const seconds = before === null ? 0 : (live.nowMs - before.nowMs) / 1000
+    const of = name => (before === null ? null : perSecond(live.counts[name] ?? 0, before.counts[name] ?? 0, seconds))
+    const byClass = before === null ? [null, null, null] : statusRates(live.statuses, before.statuses, seconds)
+    const faults = before === null ? null : perSecond(sumOf(live.faults), sumOf(before.faults), seconds)
+    const { p50, p95, p99, backend } = before === null ? NO_TIMES : newDurations(live, before)
+    const timeS = live.nowMs / 1000
+    this.#charts.throughput.add(timeS, byClass)
+    this.#charts.latency.add(timeS, [p50, p95, p99, backend])
+    this.#charts.bytes.add(timeS, [of('bytesToClients'), of('bytesFromClients')])
+    return { requests: of('requests'), faults, p50, p99 }
   }
 
   /** Rows of APIs come every few rounds, all at once. */
@@ -158,6 +179,7 @@ export class Views {
   #showTables({ live, lists = {}, apis = {} }, before) {
     const { endpoints, apis: apiTable, limits, pools, caches, threads, faults } = this.#tables
     const rates = this.#apiRates
+    this.#parts.show(lists.readiness)
     endpoints.show(() => Object.entries(lists.endpoints ?? {}))
     apiTable.show(() =>
       Object.entries(apis.apis ?? {}).map(([name, row]) => [name, { ...row, rates: rates.get(name) ?? {} }]),
