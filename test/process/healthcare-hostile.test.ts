@@ -161,7 +161,10 @@ test('requests to other APIs are answered while the worker runs 500 costly searc
     finished.push('passing')
   })()
   const [entries] = await Promise.all([costly, passing])
-  assert.deepEqual(new Set(entries.map(({ response }) => response.status)), new Set(['200 OK']))
+  // Searches that would begin after ten seconds are refused, on a slow machine.
+  const statuses = new Set(entries.map(({ response }) => response.status))
+  assert.deepEqual(statuses.difference(new Set(['200 OK', '400 Bad Request'])), new Set())
+  assert.equal(entries[0]!.response.status, '200 OK')
   assert.deepEqual(finished, ['passing', 'searches'])
 })
 

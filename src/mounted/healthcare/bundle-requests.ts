@@ -26,6 +26,8 @@ import { criteriaOf, onlyMatch } from './write-interactions.ts'
 /** Members of the request that every entry of its Bundle shares. */
 type BundleContext = Pick<Interaction, 'base' | 'isStrict' | 'may' | 'waiter'> & {
   readonly entriesMax: number
+  /** Milliseconds from the begin of the Bundle in which its searches may begin. */
+  readonly searchMsMax: number
   /** Whether stored resources are part of the response. */
   readonly isFull: boolean
 }
@@ -76,23 +78,25 @@ export class BundleRequests {
       throw refused('too-costly', { diagnostics: `A Bundle has at most ${context.entriesMax} entries` })
     }
     const entries = given.map((entry, index) => entryOf(entry, index, context))
-    const texts = isBatch ? await this.#batch(entries, context) : await this.#transaction(entries, context)
+    const time = new SearchTime(context.searchMsMax)
+    const texts = isBatch ? await this.#batch(entries, context, time) : await this.#transaction(entries, context, time)
     const head = writeJson({ resourceType: 'Bundle', id: randomUUID(), type: `${String(bundle.type)}-response` })
     const resource = texts.length === 0 ? head : `${head.slice(0, -1)},"entry":[${texts.join(',')}]}`
     return { status: 200, resource }
   }
 
-  async #batch(entries: readonly Entry[], context: BundleContext): Promise<readonly string[]> {
+  async #batch(entries: readonly Entry[], context: BundleContext, time: SearchTime): Promise<readonly string[]> {
     const texts: string[] = []
     for (let at = 0; at < entries.length; at += AT_ONCE) {
       const group = entries.slice(at, at + AT_ONCE)
-      texts.push(...(await Promise.all(group.map(entry => this.#runAlone(entry, context)))))
+      texts.push(...(await Promise.all(group.map(entry => this.#runAlone(entry, context, time)))))
     }
     return texts
   }
 
-  async #runAlone({ interaction }: Entry, context: BundleContext): Promise<string> {
+  async #runAlone({ interaction }: Entry, context: BundleContext, time: SearchTime): Promise<string> {
     try {
+      time.check(interaction)
       return entryText(await this.#interactions.run(interaction), context)
     } catch (error) {
       if (!(error instanceof Refused)) throw error
@@ -100,23 +104,43 @@ export class BundleRequests {
     }
   }
 
-  async #transaction(entries: readonly Entry[], context: BundleContext): Promise<readonly string[]> {
+  async #transaction(entries: readonly Entry[], context: BundleContext, time: SearchTime): Promise<readonly string[]> {
     refuseOverlaps(entries)
     const texts: string[] = new Array(entries.length).fill('')
     const changes = CHANGES.flatMap(method => entries.filter(({ interaction }) => interaction.method === method))
     const reads = entries.filter(entry => !changes.includes(entry))
     await this.#storage.write(async writer => {
       const write: WriteRun = work => work(writer)
-      const { resources, ids } = await resolveReferences(entries, writer, context.base)
+      const { resources, ids } = await resolveReferences(entries, writer, context.base, time)
       for (const { index, interaction } of changes) {
         const content = contentWith(interaction, resources.get(index))
         const own = ids.get(index)
+        time.check(interaction)
         const run = this.#interactions.run({ ...interaction, content }, write, own)
         texts[index] = entryText(await run.catch(error => Promise.reject(placed(error, index))), context)
       }
     })
-    for (const entry of reads) texts[entry.index] = await this.#runAlone(entry, context)
+    for (const entry of reads) texts[entry.index] = await this.#runAlone(entry, context, time)
     return texts
+  }
+}
+
+/** Bounds the time of one request: each search has limits, but a Bundle may have hundreds of the most costly ones. */
+class SearchTime {
+  readonly #begunMs = performance.now()
+  readonly #mostMs: number
+
+  constructor(mostMs: number) {
+    this.#mostMs = mostMs
+  }
+
+  /** Throws Refused where `interaction` searches, and it is too late for that. */
+  check({ method, segments, query, conditions }: Interaction): void {
+    const isRead = method === 'GET' || segments[1] === '_search'
+    const isSearch = isRead ? segments[1] === undefined || segments[1].startsWith('_') : query !== ''
+    if (!isSearch && conditions.ifNoneExist === '') return
+    if (performance.now() - this.#begunMs <= this.#mostMs) return
+    throw refused('too-costly', { diagnostics: `The searches of a Bundle begin within ${this.#mostMs} ms` })
   }
 }
 
@@ -203,12 +227,18 @@ interface Resolved {
 }
 
 /** References to the fullUrl of an entry become those to its service. */
-async function resolveReferences(entries: readonly Entry[], writer: ServiceWriter, base: string): Promise<Resolved> {
+async function resolveReferences(
+  entries: readonly Entry[],
+  writer: ServiceWriter,
+  base: string,
+  time: SearchTime,
+): Promise<Resolved> {
   const ids = new Map<number, string>()
   const references = new Map<string, string>()
   for (const { index, fullUrl, interaction } of entries) {
     if (interaction.method !== 'POST' || interaction.segments.length !== 1) continue
     const { ifNoneExist } = interaction.conditions
+    time.check(interaction)
     const criteria = ifNoneExist === '' ? null : criteriaOf(ifNoneExist.replace(/^\?/, ''), 'If-None-Exist')
     const found = criteria === null ? undefined : await onlyMatch(writer, criteria, interaction)
     const id = found?.id ?? randomUUID()

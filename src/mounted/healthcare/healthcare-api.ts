@@ -1,6 +1,6 @@
 /**
  * The healthcare-service API as a mounted module (`sluice:healthcare`). Settings: `body_bytes_max`,
- * `bundle_entries_max`, `sample_services` (services that an empty database gets), `token_url` (of the token endpoint;
+ * `bundle_entries_max`, `bundle_search_ms_max`, `sample_services` (services that an empty database gets), `token_url` (of the token endpoint;
  * default: `/token` of the gateway).
  */
 import { createHash } from 'node:crypto'
@@ -23,12 +23,14 @@ interface HealthcareSettings {
   /** Longest body of a request. */
   readonly bodyBytesMax: number
   readonly bundleEntriesMax: number
+  readonly bundleSearchMsMax: number
   readonly sampleServices: number
   readonly tokenUrl: string
 }
 
 const BODY_BYTES_MAX = 2_097_152
 const BUNDLE_ENTRIES_MAX = 500
+const BUNDLE_SEARCH_MS_MAX = 10_000
 const SAMPLE_SERVICES_MAX = 10_000
 const SAMPLE_SERVICES_AT_ONCE = 50
 const REQUEST_ID_CHARS_MAX = 128
@@ -107,8 +109,8 @@ class HealthcareApi {
     refuseOther(request, ['POST'])
     const { base, isStrict, content, may, waiter } = this.#interactionOf(request, [])
     const isFull = terms.wanted === 'representation'
-    const entriesMax = this.#settings.bundleEntriesMax
-    return this.#bundles.run(await content.json(), { base, isStrict, may, waiter, isFull, entriesMax })
+    const { bundleEntriesMax: entriesMax, bundleSearchMsMax: searchMsMax } = this.#settings
+    return this.#bundles.run(await content.json(), { base, isStrict, may, waiter, isFull, entriesMax, searchMsMax })
   }
 
   #interactionOf(request: MountedRequest, segments: readonly string[]): Interaction {
@@ -232,6 +234,7 @@ function readSettings(given: Readonly<Record<string, unknown>>): HealthcareSetti
   return {
     bodyBytesMax: number('body_bytes_max', BODY_BYTES_MAX, 67_108_864),
     bundleEntriesMax: number('bundle_entries_max', BUNDLE_ENTRIES_MAX, 10_000),
+    bundleSearchMsMax: number('bundle_search_ms_max', BUNDLE_SEARCH_MS_MAX, 600_000),
     sampleServices: number('sample_services', 0, SAMPLE_SERVICES_MAX),
     tokenUrl: typeof given.token_url === 'string' ? given.token_url : '',
   }

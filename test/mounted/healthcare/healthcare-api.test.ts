@@ -163,3 +163,24 @@ test('a search whose client has sent FIN is run behind others, and beyond eight 
   )
   assert.equal(finished.length, 22)
 })
+
+test('searches of a Bundle that would begin too late are refused, and change nothing', async t => {
+  const api = await opened(databaseOf(t), { bundle_search_ms_max: 10 })
+  const statusesOf = async (body: string): Promise<readonly string[]> => {
+    const text = String((await ask(api, 'POST', '', body)).body)
+    return [...text.matchAll(/"status":"(\d+)|"code":"(too-costly)"/g)].map(([, status, code]) => status ?? code!)
+  }
+  const get = (url: string) => ({ request: { method: 'GET', url } })
+  const create = (more: object) => ({
+    resource: service(),
+    request: { method: 'POST', url: 'HealthcareService', ...more },
+  })
+  const many = new Array(400).fill(get('HealthcareService?name=a'))
+  const statuses = await statusesOf(bundle('batch', ...many, create({})))
+  assert.deepEqual(statuses.slice(-4), ['400', 'too-costly', 'too-costly', '201'])
+  const conditional = Array.from({ length: 400 }, (_, at) => create({ ifNoneExist: `identifier=${at}` }))
+  const { status, body } = await ask(api, 'POST', '', bundle('transaction', ...conditional))
+  assert.deepEqual([status, /"code":"too-costly"/.test(String(body))], [400, true])
+  const count = await ask(api, 'GET', '/HealthcareService?_summary=count')
+  assert.match(String(count.body), /"total":1\b/)
+})
