@@ -19,7 +19,7 @@ import { tokenIssuer } from './token-issuer.ts'
 /** Concurrent requests of a load that measures rate and cost. Latencies are those of one request at a time. */
 const CONNECTIONS = 32
 const WARM_UP_SECONDS = 1
-const SCOPES = 'system/HealthcareService.cruds'
+export const HEALTHCARE_SCOPES = 'system/HealthcareService.cruds'
 /** Services whose values the requests of a row name in turn. */
 const NAMED = 500
 /** New services that creates send in turn. */
@@ -167,11 +167,11 @@ export async function healthcareRounds(recorder: RoundRecorder, run: HealthcareR
   const wrk = findExecutable('wrk')
   if (wrk === undefined) throw new Error('wrk is not installed: apt-get install wrk')
   const loadedMs = await prepareHome(run)
-  const gateway = await startGateway(run)
+  const gateway = await startHealthcareGateway(run)
   const nginx = await run.startNginx()
   const memoryMiB: number[] = []
   try {
-    const authorization = `Bearer ${tokenIssuer().token(SCOPES)}`
+    const authorization = `Bearer ${tokenIssuer().token(HEALTHCARE_SCOPES)}`
     const ask = (path: string): Promise<Response> =>
       fetch(`http://127.0.0.1:${run.port}${path}`, { headers: { authorization } })
     const specs = await requestSpecs(services, ask, authorization)
@@ -237,8 +237,10 @@ async function requestSpecs(
   return specs
 }
 
-/** The home and its loaded database; resolves with the milliseconds that the load took. */
-async function prepareHome({ folder, services }: HealthcareRun): Promise<number> {
+type HomeOptions = Pick<HealthcareRun, 'folder' | 'services' | 'port'>
+
+/** The home and, unless `loads` is false, its loaded database. Resolves with the milliseconds that the load took. */
+export async function prepareHome({ folder, services }: HomeOptions, loads = true): Promise<number> {
   const home = `${folder}/home`
   mkdirSync(`${home}/apis/HealthcareService`, { recursive: true })
   const project = readFileSync(`${ROOT}/conf/apis/HealthcareService/api.yaml`, 'utf8')
@@ -247,6 +249,7 @@ async function prepareHome({ folder, services }: HealthcareRun): Promise<number>
     project.replace(/sample_services: \d+/, 'sample_services: 0'),
   )
   writeIssuer(home, await tokenIssuer().keySetUrl(), { api: 'HealthcareService:1.0.0' })
+  if (!loads) return 0
   const launcher = resolve(ROOT, process.env.SLUICE_LAUNCHER ?? 'src/launch.js')
   const file = `${folder}/services.ndjson`
   const output = openSync(file, 'w')
@@ -260,7 +263,7 @@ async function prepareHome({ folder, services }: HealthcareRun): Promise<number>
   return performance.now() - startMs
 }
 
-async function startGateway({ folder, port }: HealthcareRun): Promise<RunningPeer> {
+export async function startHealthcareGateway({ folder, port }: HomeOptions): Promise<RunningPeer> {
   const places = { home: `${folder}/home`, data: `${folder}/data`, port, profileFolder: undefined }
   const program = startSluice({ ...places, reactors: 1, cores: PROXY_CORE, settings: WITHOUT_KEY_MANAGER })
   await program.waitForLine(READY)
