@@ -92,8 +92,8 @@ interface Address {
 
 /**
  * `x-wso2-basePath`, or the base path of the document, or its name, and the version. A last segment that is a version
- * becomes `{version}` and is the version of the API, so that clients of `/petstore/v1` keep that path while
- * `info.version` counts the editions of the document.
+ * becomes `{version}` and the version of the API: clients of `/petstore/v1` keep that path. `info.version` only counts
+ * the editions of the document.
  */
 function readAddress(document: OpenApiDocument, name: string): Address {
   const { file } = document

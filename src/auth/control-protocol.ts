@@ -1,6 +1,6 @@
 /**
- * Messages between a reactor and the control thread. The control thread posts an update to every reactor and then adds
- * one to the shared version number; a reactor that reads a new number applies all updates before it decides anything.
+ * Messages between a reactor and the control thread. The control thread posts an update to every reactor, and then adds
+ * one to the shared version number. A reactor that reads a new number applies all updates before it decides anything.
  */
 import type { IssuerKeys, RevocationRecord, SubscriptionUpdate } from './records.ts'
 import type { UsageRow } from '../throttle/cluster-limits.ts'

@@ -1,6 +1,6 @@
 /**
- * Cache of validated tokens. An entry is found by a seeded hash of the token's length and last bytes and then compared
- * in full with the bytes in the arena: a lookup makes no string and no object. Measured against other ways in
+ * Cache of validated tokens. A seeded hash of the token's length and last bytes finds an entry, which is then compared
+ * in full with the bytes in the arena. A lookup makes no string and no object. Measured against other ways in
  * bench/README.md, "What a known token costs".
  *
  * With many tokens in turn each of them is out of the caches of the processor, and every object that a lookup reads

@@ -1,6 +1,6 @@
 /**
- * Rewrites the alternative forms of repeated tables, `[x]` for a single row and `[x.NAME]` for one of several, into
- * rows `x[0]`, `x[1]`, so that the other files know one form only.
+ * Rewrites the alternative forms of repeated tables into rows `x[0]`, `x[1]`, so that the other files know one form
+ * only. The forms are `[x]` for a single row and `[x.NAME]` for one of several.
  */
 import { type AnySection, SECTIONS } from './catalogue.ts'
 

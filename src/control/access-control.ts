@@ -1,7 +1,7 @@
 /**
- * Access control of the management listener, before a request is read: by address (`[admin_console.control_access]`,
- * `[web_app.control_access]`, `[[servlet_access_control_filter]]`) and by Host, so that a page in a browser cannot
- * reach the listener under a name of its own (DNS rebinding).
+ * Access control of the management listener, before a request is read. It checks the address
+ * (`[admin_console.control_access]`, `[web_app.control_access]`, `[[servlet_access_control_filter]]`) and the Host
+ * field. So a page in a browser cannot reach the listener under a name of its own (DNS rebinding).
  */
 import type { Socket } from 'node:net'
 import type { AccessFilterPlan, AccessGatePlan, ManagementPlan } from '../plan/management-plan.ts'

@@ -1,6 +1,6 @@
 /**
- * The listener of admin API and key manager. It binds the port and judges identity and access rules at a start; its
- * HTTPS server and the apps behind it load with the first connection, because most nodes get none for long.
+ * The listener of admin API and key manager. At a start it binds the port and checks identity and access rules. The
+ * HTTPS server and its apps load with the first connection, because most nodes get none for a long time.
  */
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { createSecureContext } from 'node:tls'

@@ -1,6 +1,6 @@
 /**
- * Deploys the throttling policies of the registry to the reactors, as `[apim.throttling]` says: all of them or none,
- * and deny policies after their start delay and again at each period.
+ * Deploys the throttling policies of the registry to the reactors, all of them or none. Deny policies follow after
+ * their start delay, and again at each period (`[apim.throttling]`).
  */
 import type { AuthUpdate } from '../auth/control-protocol.ts'
 import type { Configuration } from '../config/catalogue.ts'

@@ -1,6 +1,6 @@
 /**
- * Client of a message broker (AMQP 0-9-1): one connection to the first of its endpoints that answers, subscriptions
- * that survive a reconnect, and a bounded queue of messages that the broker has to confirm. Nothing waits for it.
+ * Client of a message broker (AMQP 0-9-1), with one connection to the first endpoint that answers. Subscriptions
+ * survive a reconnect; the queue of messages that the broker has to confirm is bounded. Nothing waits for it.
  */
 import type { ChannelModel, ConfirmChannel, ConsumeMessage, SocketOptions } from 'amqplib'
 import { METRIC, type MetricsColumn } from '../observe/metrics.ts'

@@ -1,6 +1,6 @@
 /**
- * Parses expressions: what needs no document becomes an Expression tree; an expression with location paths keeps its
- * text for the XPath library, after every function, prefix and variable in it was checked.
+ * Parses expressions. One that needs no document becomes an Expression tree. One with location paths keeps its text for
+ * the XPath library, after every function, prefix and variable in it was checked.
  */
 import { DATE_PATTERN, datePatternError } from './date-pattern.ts'
 import type { Expression, JsonPath, Operator } from './expression.ts'

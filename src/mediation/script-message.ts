@@ -1,6 +1,6 @@
 /**
- * The object `mc` of scripts. Inline scripts get the class as text inside their own context, so that no object of the
- * thread is within their reach: the class must use nothing from outside, and JSON alone goes in and out.
+ * The object `mc` of scripts. Inline scripts get the class as text inside their own context, so that they can reach no
+ * object of the thread. The class must use nothing from outside; JSON alone goes in and out.
  */
 import type { ScriptChange, ScriptScope, ScriptState, ScriptValue } from './script-task.ts'
 

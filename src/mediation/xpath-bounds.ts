@@ -1,6 +1,6 @@
 /**
- * Makes the XPath library fit for documents that clients choose: node sets keep each node once, without searching, a
- * path visits no node twice for one step, and an evaluation ends after a time.
+ * Bounds the XPath library for documents that clients choose. Node sets keep each node once, without searching; a path
+ * visits no node twice for one step; an evaluation ends after a time.
  */
 import type { DomNode } from './lazy-libraries.ts'
 import { MediationFault } from './mediation-fault.ts'

@@ -32,7 +32,7 @@ export const FAILURE_SIDES: readonly FailureSide[] = ['source', 'target', 'gatew
 
 /**
  * `fault`: the client got a fault of the gateway. `reset`: the client got no complete response. `error`: the response
- * has a status of 500 or more. `slow`: nothing else than slow.
+ * has a status of 500 or more. `slow`: none of these.
  */
 type FailureKind = 'fault' | 'reset' | 'error' | 'slow'
 
@@ -167,7 +167,7 @@ export class FlightRecorder {
   #isKept({ errorBase, status, sourceState, startedMs, doneMs }: Exchange): boolean {
     if (errorBase !== 0 || status >= SERVER_ERROR || ((1 << sourceState) & ENDED) === 0) return true
     const { slowMs } = this.#settings
-    // A tunnel lasts as long as its peers like.
+    // The peers of a tunnel decide how long it lasts.
     return slowMs > 0 && doneMs - startedMs >= slowMs && status !== 101
   }
 

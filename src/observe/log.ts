@@ -39,7 +39,7 @@ function standardError(): DestinationStream {
 
 /**
  * Writes lines to stderr without waiting for it. Where stderr fails (a closed terminal, a full disk, a pipe without a
- * reader) the lines wait for the next attempt, and nothing else fails: pino's own stream would end the process, or keep
+ * reader) the lines wait for the next attempt, and nothing else fails. Pino's own stream would end the process, or keep
  * it from ending.
  */
 class JsonLines implements DestinationStream {

@@ -137,7 +137,7 @@ function qualityOf(accept: string, type: string): number {
 }
 
 /**
- * OpenMetrics 1.0 from the text format of this gateway: families of counters have no `_total` in their name, whole
+ * OpenMetrics 1.0 from the text format of this gateway. Families of counters have no `_total` in their name, whole
  * bounds have a fraction, units are named, and a last line ends the text.
  */
 function openMetrics(text: string): string {

@@ -27,7 +27,7 @@ export interface TraceBatch {
   readonly records: string
 }
 
-/** One traced exchange; times in milliseconds since 1970, 0: it did not come so far. */
+/** One traced exchange; times in milliseconds since 1970, 0: the exchange did not reach that step. */
 export interface ExchangeRecord {
   readonly traceId: string
   /** Span of the client; '' without one. */

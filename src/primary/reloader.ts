@@ -1,7 +1,7 @@
 /**
- * Reloads the home while the node runs: reads and validates everything first, refuses it as a whole where it has errors
- * (a faulty API project or sequence keeps its active version instead), then applies it in one turn here and by one
- * message to each thread. No connection is dropped.
+ * Reloads the home while the node runs. Everything is read and validated first. Errors refuse the reload as a whole;
+ * only a faulty API project or sequence keeps its active version instead. A valid home is applied in one turn here, and
+ * by one message to each thread. No connection is dropped.
  */
 import { statSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'

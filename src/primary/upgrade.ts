@@ -1,6 +1,6 @@
 /**
- * `upgrade`, in the process that is replaced: starts the new process, hands the listening sockets and the data folder
- * over to it, and goes on where the new process fails (D177).
+ * `upgrade`, in the process that is replaced. It starts the new process and hands the listening sockets and the data
+ * folder over. Where the new process fails, the old one goes on (D177).
  */
 import type { Configuration } from '../config/catalogue.ts'
 import type { Log } from '../observe/log.ts'

@@ -41,9 +41,9 @@ export interface Pipeline {
 }
 
 /**
- * Runs the pipeline. Returns a promise only when a filter waits. The promise brings the rest of the pipeline, which the
- * caller runs in one go with the first body part: heads are composed in one chunk per thread, so no other head may come
- * between.
+ * Runs the pipeline. Returns a promise only when a filter waits. The promise brings the rest of the pipeline. The
+ * caller runs it in one turn with the first body part: heads are composed in one chunk per thread, so no other head may
+ * come between.
  */
 export function runPipeline(exchange: Exchange, pipeline: Pipeline): Promise<() => void> | undefined {
   const result = filter(exchange, pipeline)

@@ -1,7 +1,7 @@
 /**
- * Work beside requests of mounted APIs. One reactor of the node asks each API what is due and runs its jobs, as tasks
- * of the background pool: when the API is woken, when a job has ended, and when the API has said so. A job runs once
- * at a time. What fails is logged and tried again, each time later.
+ * Schedules work of mounted APIs beside requests. One reactor of the node asks each API what is due, and runs its jobs
+ * as tasks of the background pool. It asks when the API is woken, when a job has ended, and at the time that the API
+ * has named. A job runs once at a time. A failed question or job is logged and tried again, each time later.
  */
 import type { WorkerFailure } from '../mediation/worker-service.ts'
 import type { SharedWakes } from '../runtime/shared-wakes.ts'
@@ -83,7 +83,7 @@ export class WorkScheduler {
     return this.#over.promise
   }
 
-  /** Nobody waits any more for jobs that were aborted. */
+  /** Gives up jobs that were aborted and have not ended. */
   giveUp(): void {
     this.#state = 'over'
     clearTimeout(this.#timer)

@@ -1,12 +1,13 @@
 /**
- * Canonical paths: one form per path, so that matching, authorisation and the backend see the same resource (D68).
- * A canonical path begins with "/" and has no empty segment except the last, no dot segment and no path parameter.
+ * Canonical paths: one form per path, so that matching, authorisation and the backend see the same resource (D68). A
+ * canonical path begins with "/" and has no empty segment except the last, no dot segment and no path parameter.
  * Unreserved characters, sub-delims, ":" and "@" stand as they are, other characters as `%XX` in capitals, which are
  * valid UTF-8 (RFC 3986 2.3, 3.3, 5.2.4, 6.2.2). "+" may stand both ways, because some backends read it as a space;
  * matching treats both the same.
  *
- * Paths that backends read in different ways have no canonical form and are refused: backslashes, control characters,
- * path parameters, escapes of escapes, bytes that are not UTF-8, and escaped slashes unless the API allows them (D158).
+ * Paths that backends read in different ways have no canonical form and are refused. They have backslashes, control
+ * characters, path parameters, escapes of escapes, bytes that are not UTF-8, and escaped slashes unless the API allows
+ * them (D158).
  */
 
 /** Classes of raw bytes in a path. */

@@ -1,7 +1,7 @@
 /**
  * Monotonic clock that is read at most once per event of a socket: within `during` every reading is the first one. A
- * reading takes 45 to 90 ns, and no memory: the time is in an array, and the method that reads it returns nothing,
- * because a number with a fraction that a function returns is an object.
+ * reading takes 45 to 90 ns, and no memory. The time is in an array, and the method that reads it returns nothing: a
+ * returned number with a fraction would be an object.
  */
 
 /** Events of one turn of the event loop that share a reading. An event takes some 10 µs, so a time is as exact as 80. */

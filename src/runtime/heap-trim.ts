@@ -1,6 +1,6 @@
 /**
- * Returns the memory that a start leaves behind: about a third of each thread's heap, half of it the young generation,
- * which V8 grows while modules load and does not shrink in a thread that allocates nothing.
+ * Returns the memory that only the start of a thread used, about a third of its heap. Half of that is the young
+ * generation: V8 grows it while modules load, and does not shrink it in a thread that allocates nothing.
  */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'

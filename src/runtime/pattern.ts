@@ -1,7 +1,7 @@
 /**
- * Regular expressions that match in linear time (RE2, close to Java's syntax), for text that clients choose: a
- * backtracking engine takes seconds for `.*a.*a.*b` and 2 KiB. re2js is loaded with the first pattern, because it takes
- * 5 ms and 8 MB, and most threads need none.
+ * Regular expressions that match in linear time (RE2, close to Java's syntax), for text that clients choose. A
+ * backtracking engine takes seconds for `.*a.*a.*b` and 2 KiB. The module re2js is loaded with the first pattern,
+ * because it takes 5 ms and 8 MB, and most threads need none.
  */
 import { createRequire } from 'node:module'
 

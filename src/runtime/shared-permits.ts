@@ -3,8 +3,8 @@
  * once, further ones wait; where the queue is full, up to `max` run; one more is refused. A permit that becomes free
  * goes to the task that has waited longest, whatever its thread.
  *
- * Each thread has a column that only it writes, under a lock that names its owner: the permits of a dead thread are
- * cleared, and a thread that dies with the lock costs others nothing (`SharedPermits.clear`).
+ * Each thread has a column that only it writes, under a lock that names its owner. `SharedPermits.clear` clears the
+ * permits of a dead thread, and the lock where that thread held it.
  */
 import { OwnerLock } from './owner-lock.ts'
 

@@ -1,7 +1,7 @@
 /**
- * Reads the host name (SNI, RFC 6066 3) out of a ClientHello before any byte reaches OpenSSL, so that each virtual host
- * has its own context from the first byte on, sessions and client certificates included. Bytes that are no ClientHello
- * have no name here; OpenSSL reports what is wrong with them.
+ * Reads the host name (SNI, RFC 6066 3) out of a ClientHello before any byte reaches OpenSSL. So each virtual host has
+ * its own context from the first byte on, for sessions and client certificates too. Bytes that are no ClientHello have
+ * no name here; OpenSSL reports what is wrong with them.
  */
 
 /** A longer ClientHello gets the default host. */

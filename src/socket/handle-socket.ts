@@ -335,8 +335,8 @@ class HandleSocket implements ByteSocket {
 
   reset(): void {
     if (this.#state === 'CLOSED') return
-    // While a FIN is under way a reset is refused, and Node would take the handle for closed all the same: it would
-    // stay open for good, with the bytes that wait. All of those are with the kernel by now, so a close has to do.
+    // While a FIN is under way libuv refuses a reset, but Node takes the handle for closed. The socket would stay
+    // open for good, with the bytes that wait. All of those are with the kernel by now, so a close has to do.
     const isShutting = this.#state === 'SHUTTING'
     this.#leave()
     if (isShutting) this.#handle.close()

@@ -1,7 +1,6 @@
 /**
- * TLS for sockets on streams, by Node's `tls`. What a TLSSocket reads and writes goes through a stream of our own
- * instead of the TCP socket: a TLSSocket reports the end of TLS and a mere FIN alike, and the second cuts a message
- * short.
+ * TLS for sockets on streams, by Node's `tls`. A TLSSocket reads and writes a stream of our own instead of the TCP
+ * socket. It reports the end of TLS and a mere FIN alike, but a FIN alone means that the message was cut short.
  *
  * The server side has no `tls.Server`, which cannot be given a context per connection. So two undocumented members of
  * TLSSocket are used, both as old as the class: the event `_tlsError` and `ssl.verifyError()`.

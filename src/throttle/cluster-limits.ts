@@ -1,6 +1,6 @@
 /**
- * Limits that a traffic manager decides for all gateways: a reactor adds up what passes each of them and hands the sums
- * to the control thread, and looks up the decisions that come back. Without a traffic manager there is no such object.
+ * Limits that a traffic manager decides for all gateways. A reactor adds up what passes each limit, hands the sums to
+ * the control thread, and looks up the decisions that come back. Without a traffic manager there is no such object.
  */
 import type { Decisions } from './decisions.ts'
 import type { Quota } from './policy.ts'

@@ -377,8 +377,8 @@ export class CounterMemory {
   }
 
   /**
-   * The slot goes out of use first, then its words take the bits of the next generation, by compare-and-exchange: a
-   * thread that has charged the key meanwhile makes that fail, and the slot stays. A thread that charges later fails.
+   * The slot goes out of use first. Then its words take the bits of the next generation, by compare-and-exchange. That
+   * fails where a thread has charged the key meanwhile, and the slot stays. A later charge fails.
    */
   #evict(slot: number, nowMs: number): boolean {
     const { cells, words } = this

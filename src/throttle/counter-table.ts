@@ -4,16 +4,17 @@
  * window, so nothing is ever reset and no lock is taken.
  *
  * N is never exceeded: a charge exchanges a word that it has read, of the caller's window, with a count that is within
- * the limit. A request that several counters bind is checked against all of them first, which writes nothing; then it
- * is charged, and what is charged is taken back where a later counter has been used up meanwhile. Until then it may
- * refuse a rival: exactly N pass as long as demand continues. A thread that dies in between leaves one request counted.
+ * the limit. A request of several counters is checked against all of them first, which writes nothing. Then it is
+ * charged, and charges are taken back where a later counter has been used up meanwhile. Until then another request may
+ * be refused in its place: exactly N pass as long as demand continues. A thread that dies in between leaves one request
+ * counted.
  *
  * A slot in use, whose window is not over, is never given to another key. A handle whose slot has gone to another key
  * charges nothing there. A charge reads the word first and then the slot's generation, so the word is of the handle's
- * key. Whoever evicts a slot exchanges both words, and gives them the bits of the next generation: that fails where a
- * charge came first, and the key stays; a charge that comes later fails, and finds its key again. A word with the old
- * bits could only return after eight more evictions of that slot, each at least a window after the one before, while
- * the charging thread stands between two instructions, and only with the same window and count.
+ * key. An eviction exchanges both words, and gives them the bits of the next generation. It fails where a charge came
+ * first, and the key stays. A charge that comes later fails, and finds its key again. A word with the old bits could
+ * only return after eight more evictions of that slot, each at least a window after the one before, while the charging
+ * thread stands between two instructions, and only with the same window and count.
  *
  * Clocks: all threads read the same clock. Where a word is of a later window than the caller's time, the caller reads
  * the clock again. If the time is still earlier, by more than one window, the clock has jumped back: the word is

@@ -38,7 +38,7 @@ export class MountedCall {
   /** Bytes that the client takes now. */
   #credit = WINDOW_BYTES
   #wake: () => void = () => undefined
-  /** Resolves when the place is given up although the implementation goes on. */
+  /** Resolves when the task ends although the implementation goes on. */
   readonly #givenUp = Promise.withResolvers<MountedResult>()
   #timer: NodeJS.Timeout | null = null
 

@@ -1,4 +1,4 @@
-/** A request as implementations of mounted APIs see it: what is seldom read is made when it is read. */
+/** A request as implementations of mounted APIs see it. Members that are seldom read are made on first use. */
 import type { MountedCaller, MountedRequest } from '../mounted/interface.ts'
 import type { RequestData } from '../plan/mounted-messages.ts'
 import type { RequestBody } from './request-body.ts'

@@ -8,7 +8,7 @@ export function mountedRunner(context: TaskContext, apis: OpenedApis): TaskRunne
   const calls = new Map<number, MountedCall>()
   context.streams.listen(message => {
     const call = calls.get(message.id)
-    // A request that is over has nothing to say about its rest.
+    // Messages for a request that is over are ignored.
     call?.receive(message)
   })
   return async (task: MountedTask): Promise<TaskResult> => {

@@ -72,7 +72,7 @@ function runText(source: Exclude<ScriptSource, { kind: 'module' }>, task: Script
   const script = compiled(source)
   const context = vm.createContext(vm.constants.DONT_CONTEXTIFY, {
     codeGeneration: { strings: false, wasm: false },
-    // What a script leaves in promises ends with it, within its time.
+    // Promises of a script are settled before the script ends, within its time limit.
     microtaskMode: 'afterEvaluate',
   })
   const prepare = PRELUDE.runInContext(context) as (...texts: string[]) => () => readonly string[]

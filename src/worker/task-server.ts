@@ -98,7 +98,7 @@ function yieldToReactors(): void {
   try {
     setPriority(Math.min(NICE_MAX, getPriority() + NICE))
   } catch {
-    // A sandbox may refuse the call: then workers compete with reactors, and messages take the same way.
+    // A sandbox may refuse the call. Then workers compete with reactors for processors; nothing else changes.
   }
 }
 

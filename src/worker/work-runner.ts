@@ -101,7 +101,7 @@ class RunningJob {
     Atomics.notify(this.#abort, 0)
   }
 
-  /** A second run beside the first one could do everything twice. */
+  /** Ends the thread, because a second run beside the first one could do everything twice. */
   #exit(): void {
     const { api, job, endMs } = this.#task
     const CAUSE_OF_ERROR = `not ended within ${endMs} ms of its abort; its thread ends`

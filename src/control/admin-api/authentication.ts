@@ -1,7 +1,7 @@
 /**
  * Authenticates and authorises callers of the admin API.
  *
- * A token must be an active access token of the own key manager, issued to a user, with the scope of the operation; the
+ * A token must be an active access token of the own key manager, issued to a user, with the scope of the operation. The
  * user must still have a role for the scope. Tokens of applications are refused: every application of an administrator
  * could do what the administrator may. Basic is for administrators, who need it to create the first client.
  */

@@ -1,6 +1,6 @@
 /**
  * The nodes that use a database server, and the issuer of each. Nodes with different issuers would refuse each other's
- * tokens, so the database has one issuer: a node that names none takes it, and a node with another one does not start
+ * tokens, so the database has one issuer. A node that names none takes it; a node with another one does not start
  * beside others. Times are those of the database.
  */
 import { randomUUID } from 'node:crypto'

@@ -1,6 +1,7 @@
 /**
- * `<rewrite>`: changes parts of a URL by rules. The URL is a property, or that of the request as its backend gets it:
- * the path behind the context of the API, its query, and protocol, user, host and port of an absolute destination (To).
+ * `<rewrite>`: changes parts of a URL by rules. The URL is a property, or that of the request as its backend gets it.
+ * The latter has the path behind the context of the API, its query, and the origin and user of an absolute destination
+ * (To).
  */
 import type { XmlElement } from '../../config/xml.ts'
 import { compilePattern, type Pattern } from '../../runtime/pattern.ts'

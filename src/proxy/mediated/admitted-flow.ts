@@ -1,6 +1,6 @@
 /**
- * A request flow behind an admission: a first task finds out which operations the request asks for, the reactor admits
- * them, and a second task runs the sequences of the flow, where there are any.
+ * A request flow of which the reactor admits the operations first. One task finds the operations that the request asks
+ * for; after their admission a second task runs the sequences of the flow, if any.
  */
 import type { FlowResult, TaskGathering, TransferredBody } from '../../mediation/worker-task.ts'
 import type { WorkerService } from '../../mediation/worker-service.ts'

@@ -1,6 +1,6 @@
 /**
- * Mediation of an API where `force_json_validation` or `force_xml_validation` is set: a request with such a body goes
- * to a worker, which refuses what does not parse; other requests go the way that the API's own flows need.
+ * Mediation of an API where `force_json_validation` or `force_xml_validation` is set. A request with such a body goes
+ * to a worker, which refuses a body that does not parse. Other requests go the way that the API's own flows need.
  */
 import { fieldNamed } from '../../http1/field-kinds.ts'
 import { arena } from '../../http1/llhttp.ts'

@@ -1,7 +1,7 @@
 /**
- * Messages that a worker has made, on their way out: the head is written as HTTP/1.1 text and read by the parser of the
- * gateway under the rules for every peer. So no sequence can make a head that two parsers read differently, split a
- * field, or frame a body that is not there.
+ * Sends messages that a worker has made. The head is written as HTTP/1.1 text, and the gateway's parser reads it under
+ * the rules for every peer. So no sequence can make a head that two parsers read differently, split a field, or frame a
+ * body that is not there.
  */
 import { KIND } from '../../http1/field-kinds.ts'
 import { CHUNKED, isBodiless } from '../../http1/framing.ts'

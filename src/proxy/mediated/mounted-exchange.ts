@@ -1,6 +1,6 @@
 /**
- * One request to a mounted API: hands it to a worker thread, with its body as the thread reads it, and feeds the
- * response to the client as the client takes it. A short body goes with the request, a short response with its result.
+ * One request to a mounted API. A worker thread gets it, and its body as the thread reads; the client gets the response
+ * as it takes the bytes. A short body goes with the request, a short response with its result.
  */
 import { reasonPhrase } from '../../faults/fault-details.ts'
 import { CHUNKED } from '../../http1/framing.ts'

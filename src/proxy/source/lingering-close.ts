@@ -1,6 +1,6 @@
 /**
  * Lingering close of a client connection (RFC 9112 9.6, D25): reads and drops what its client still sends, so that no
- * reset overtakes the last response; but only for LINGER_MS and LINGER_BYTES_MAX.
+ * reset overtakes the last response. LINGER_MS and LINGER_BYTES_MAX are its limits.
  */
 import type { ConnectionContext } from '../exchange/connection-context.ts'
 import type { CloseMode } from '../exchange/tunnel.ts'

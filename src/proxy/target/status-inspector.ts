@@ -1,6 +1,6 @@
 /**
- * Inspects final responses that concern the gateway itself: a 407, with which a forward proxy asks the gateway for
- * credentials, and a 500 with a content type of `sender.warnOnHTTP500`, which is logged.
+ * Inspects final responses that concern the gateway itself. With a 407 a forward proxy asks the gateway for
+ * credentials. A 500 with a content type of `sender.warnOnHTTP500` is logged.
  */
 import { fieldNamed } from '../../http1/field-kinds.ts'
 import type { Head } from '../../http1/head.ts'
