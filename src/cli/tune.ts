@@ -154,7 +154,8 @@ async function probe(system: GatewaySystem): Promise<void> {
   const { throughput, errors } = await system.closed(1)
   if (throughput === 0)
     throw new TuneFailed(
-      `no request has succeeded, ${plural(errors, 'has', 'have')} failed: try the path with sluice walk, and give a token with --header`,
+      `no request has succeeded, ${plural(errors, 'has', 'have')} failed: try the path with sluice walk, ` +
+        'and give a token with --header',
     )
 }
 

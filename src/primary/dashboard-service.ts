@@ -28,7 +28,7 @@ const FAILURES_MAX = 50
 const VALUE_CHARS_MAX = 300
 /** A reactor that does not tell its connections in time is left out of the sums. */
 const REACTOR_MS = 900
-/** Five minutes. A sample takes some kilobytes: counts by status, by code and state of failures, and by bucket of time. */
+/** Five minutes. A sample takes some kilobytes: counts by status, by code and state of faults, by bucket of time. */
 const SAMPLES_MAX = 60
 const SAMPLE_MS = 5000
 const BOUNDS = numbered(DURATION_BOUNDS_SECONDS)

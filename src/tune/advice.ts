@@ -199,7 +199,8 @@ function poolFindings(pool: Pool, { values, machine }: UsageReport, metrics: Met
   const waits = metrics.count('worker_waits_total', labels)
   if (waits === 0) return []
   const meanS = metrics.count('worker_wait_seconds_total', labels) / waits
-  const seen = `${waits} of ${plural(tasks, 'message')} waited, ${milliseconds(meanS)} on average; ${highest} ran at once`
+  const mean = milliseconds(meanS)
+  const seen = `${waits} of ${plural(tasks, 'message')} waited, ${mean} on average; ${highest} ran at once`
   if (core < 2 * processors) {
     const proposed = Math.max(core * 2, processors * 2)
     return [hit(pool.core, core, proposed, seen, `${share}: the larger of 2 x ${core} and 2 x ${processors}; ${AGAIN}`)]
@@ -255,7 +256,8 @@ function counters(metrics: MetricsText): readonly Finding[] {
   const full = metrics.count('throttle_counters_full_total')
   const capacity = metrics.count('throttle_counters_max')
   if (full === 0) return []
-  const seen = `${plural(full, 'key')} got no counter, because ${capacity === 1 ? 'the only one was' : `all ${capacity} were`} in use`
+  const all = capacity === 1 ? 'the only one was' : `all ${capacity} were`
+  const seen = `${plural(full, 'key')} got no counter, because ${all} in use`
   return [hit(key, capacity, capacity * 2, seen, `2 x ${capacity} = ${capacity * 2} counters; ${AGAIN}`)]
 }
 

@@ -243,7 +243,7 @@ function sizesOf({ key, others }: Knob, value: number): Sizes {
   return Object.fromEntries([key, ...others].map(name => [name, value]))
 }
 
-/** The highest of several medians is partly luck: a value that the repeats do not tell from the best is as good (D570). */
+/** The highest of several medians is partly luck: what the repeats do not tell from the best is as good (D570). */
 function isAsGood(point: KnobPoint, best: KnobPoint, { high }: Interval): boolean {
   return point.throughput >= best.throughput * AS_GOOD || high >= 1
 }
