@@ -203,6 +203,7 @@ export const API_ADVICE: Readonly<Record<number, readonly string[]>> = {
   102512: [
     'the endpoints of the API: one of them leads to the gateway itself, or to a load balancer in front of it',
     'APIs that call each other through the gateway: a request may come back to it ten times',
+    'sequences that call an API of the gateway: none of them may wait for a worker that its callers hold',
   ],
   102520: [
     'the description in the response: what is malformed, and where',

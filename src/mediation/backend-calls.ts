@@ -1,11 +1,12 @@
 /** Calls of mediators to endpoints: the request is a message, and so is its response. Runs on workers. */
+import { type CallChain, FIRST_CALL } from '../http1/call-chain.ts'
 import { CallFailed } from '../runtime/call-channel.ts'
 import { type EndpointForm, type EndpointFormat, OWN_ENDPOINT, type SequenceEndpoint } from './endpoint-plan.ts'
 import { MediationFault } from './mediation-fault.ts'
 import type { Message } from './message.ts'
 import type { TaskCall, TaskCallResults, TaskServices } from './task-calls.ts'
 import { textOf } from './value.ts'
-import type { MessageState, TransferredMessage } from './worker-task.ts'
+import type { FlowTask, MessageState, TransferredMessage } from './worker-task.ts'
 
 /** Message type of a format; '': that of the message. */
 const TYPES: Readonly<Record<EndpointFormat, string>> = {
@@ -23,6 +24,11 @@ export function servicesOf({ task }: Message): TaskServices {
   if (task !== null) return task
   const cause = 'nobody waits for the message any more'
   throw new MediationFault({ message: 'Error in Sender', cause })
+}
+
+/** What calls of a task are nested in. */
+export function callsOf({ calls }: FlowTask): CallChain {
+  return calls ?? FIRST_CALL
 }
 
 /** Asks the reactor. Rejects with MediationFault. */
@@ -60,6 +66,8 @@ export async function callBackend(
     endpoint: endpoint.name,
     ...(endpoint.name === OWN_ENDPOINT ? { own: services.own } : {}),
     isBlocking,
+    calls: services.calls,
+    ...(services.trace === null ? {} : { trace: services.trace }),
     changed: [...request.changedNames()],
     client: textOf(request.get('axis2', 'REMOTE_ADDR')),
     message,

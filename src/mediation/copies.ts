@@ -198,9 +198,12 @@ export async function runInBackground(copies: readonly Message[], sequence: stri
   const copiesMax = servicesOf(first).shareCopies(copies.length)
   for (const copy of copies) {
     const services = servicesOf(copy)
-    const { api, flow } = services
+    const { api, flow, trace } = services
     const message = services.transfer(copy)
-    const task = { kind: 'flow', api, flow, sequences: [sequence], message, copiesMax } as const
+    // Nobody waits for the copy, so that its calls hold no permit that they could wait for.
+    const calls = { ...services.calls, plain: 0, secured: 0 }
+    const common = { kind: 'flow', api, flow, sequences: [sequence], message, calls, copiesMax } as const
+    const task = trace === null ? common : { ...common, trace }
     await services.call({ kind: 'background', task })
   }
 }

@@ -2,7 +2,9 @@
  * What a task on a worker asks of its reactor: requests to backends, copies of messages for the background pool, and
  * kept responses. Mediators see the interface `TaskServices`; the calls are what it posts.
  */
+import type { CallChain } from '../http1/call-chain.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
+import type { TraceLink } from '../proxy/exchange/trace-context.ts'
 import type { Message, Payload } from './message.ts'
 import type { ScriptReply, ScriptTask } from './script-task.ts'
 import type { FlowTask, RaisedFault, TransferredMessage } from './worker-task.ts'
@@ -16,6 +18,10 @@ export interface BackendRequest {
   readonly endpoint: string
   /** The endpoint of the API, for OWN_ENDPOINT (`TaskGathering.own`); else left out. */
   readonly own?: number
+  /** What the call is nested in. */
+  readonly calls: CallChain
+  /** The trace that the request continues; left out: it is not traced. */
+  readonly trace?: TraceLink
   /** A blocking call, which `[transport.blocking_http]` limits. */
   readonly isBlocking: boolean
   /** Address of the client whose message calls; '' where it is not known. */
@@ -68,6 +74,10 @@ export interface TaskServices {
   readonly flow: FlowTask['flow']
   /** Names the endpoint of the API (`TaskGathering.own`); 0: copies cannot be sent to it. */
   readonly own: number
+  /** What calls of the task are nested in. */
+  readonly calls: CallChain
+  /** What calls of the task continue; null: they are not traced. */
+  readonly trace: TraceLink | null
   readonly report: Report
   /** The message as it would go on now, with its body. Throws MediationFault. */
   transfer(message: Message): TransferredMessage

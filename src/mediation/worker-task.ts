@@ -2,6 +2,8 @@
  * What a reactor and its workers say to each other: tasks, results, and calls of a task to backends. Plain data, which
  * a structured clone copies; bodies are transferred, not copied.
  */
+import type { CallChain } from '../http1/call-chain.ts'
+import type { TraceLink } from '../proxy/exchange/trace-context.ts'
 import type { Value } from './value.ts'
 
 /** A message on its way between threads. */
@@ -55,6 +57,10 @@ export interface FlowTask {
   readonly message: TransferredMessage
   /** Of a request flow whose response flow gathers the responses to copies that the task sends. */
   readonly gathering?: TaskGathering
+  /** What calls of the task are nested in; left out: FIRST_CALL. */
+  readonly calls?: CallChain
+  /** What calls of the task continue; left out: they pass the fields of the message on. */
+  readonly trace?: TraceLink
   /** Copies that the task may make, of a task in the background; left out: as many as a message of a client. */
   readonly copiesMax?: number
 }

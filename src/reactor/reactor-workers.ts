@@ -328,8 +328,8 @@ function shareOfDatabase(plan: DatabasePlan, threads: number): DatabasePlan {
 
 function mountedService(pool: WorkerPool): MountedService {
   return {
-    open: (task: MountedTask, transfer, bytes) => {
-      const { result, leave } = pool.open({ task, transfer }, bytes)
+    open: (task: MountedTask, transfer, bytes, held) => {
+      const { result, leave } = pool.open({ task, transfer, held }, bytes)
       return { result: result as ReturnType<MountedService['open']>['result'], leave }
     },
   }

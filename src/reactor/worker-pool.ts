@@ -59,6 +59,8 @@ interface WorkerPoolOptions {
 interface PoolTask {
   readonly task: { readonly kind: string }
   readonly transfer: readonly ArrayBuffer[]
+  /** Permits of the pool that tasks hold which wait for this one; left out: none. */
+  readonly held?: number
 }
 
 interface Job extends PoolTask {
@@ -101,15 +103,21 @@ export class WorkerPool {
     return { result: job.result.promise, leave: () => this.#options.permits.leave(this.#options.row, job) }
   }
 
-  #enter({ task, transfer }: PoolTask, bytes: number, timeoutMs: number, waited: Job['waited']): Job {
+  #enter({ task, transfer, held = 0 }: PoolTask, bytes: number, timeoutMs: number, waited: Job['waited']): Job {
     const { row, permits, settings, metrics } = this.#options
     const { limits } = settings()
     const result = Promise.withResolvers<unknown>()
     const sinceMs = monotonicMs()
     const sizes = { bytes: bytes + TASK_BYTES, bodyBytes: bytes }
     const job: Job = { task, transfer, ...sizes, sinceMs, result, timeoutMs, waited, timer: null }
-    const decision = permits.enter(row, limits, job)
+    const decision = permits.enter(row, limits, job, held)
     metrics.add(this.#counts.tasks, 1)
+    if (decision === 'loop') {
+      throw new WorkerFailure(
+        'loop',
+        `${held} messages are mediated, and all of them wait for calls that led to this one`,
+      )
+    }
     if (decision === 'queue-full' || decision === 'memory') {
       metrics.add(this.#counts.refusals[decision], 1)
       throw new WorkerFailure(decision, causeOfRefusal(decision, limits))

@@ -22,8 +22,11 @@ export function mostAtOnce({ core, max, queueLength }: Omit<PermitLimits, 'queue
   return queueLength < 0 ? core : Math.max(core, max)
 }
 
-/** `queue-full`, `memory`: refused, because of `queueLength` or of `queueBytes`. */
-type PermitDecision = 'runs' | 'waits' | 'queue-full' | 'memory'
+/**
+ * `queue-full`, `memory`: refused, because of `queueLength` or of `queueBytes`. `loop`: refused, because all permits
+ * are held by tasks that wait for this one.
+ */
+type PermitDecision = 'runs' | 'waits' | 'queue-full' | 'memory' | 'loop'
 
 /** What the permits of one row are now, over all threads. */
 export interface PermitCounts {
@@ -185,8 +188,11 @@ export class SharedPermits {
     return this.#waiting[row]!.size
   }
 
-  /** A task arrives. `waits`: it is in the queue, and `takeWaiting` says when it runs. */
-  enter(row: number, limits: PermitLimits, task: Waiting): PermitDecision {
+  /**
+   * A task arrives. `waits`: it is in the queue, and `takeWaiting` says when it runs. `held`: permits of the row that
+   * tasks hold which wait for this one.
+   */
+  enter(row: number, limits: PermitLimits, task: Waiting, held = 0): PermitDecision {
     const { core, max, queueLength, queueBytes } = limits
     if (!this.#lock.acquire()) return 'queue-full'
     const cells = this.#cells
@@ -197,6 +203,7 @@ export class SharedPermits {
     if (taken < core && waiting === 0) decision = 'runs'
     else if (hasPlace && cells.waitingBytes() + task.bytes <= queueBytes) decision = 'waits'
     else if (queueLength >= 0 && taken < max) decision = 'runs'
+    if (decision !== 'runs' && held > 0 && held >= taken) decision = 'loop'
     if (decision === 'runs') this.#running[row]!++
     else if (decision === 'waits') this.#add(row, task)
     this.#publish(row)

@@ -1,5 +1,5 @@
 /** Runs flows of APIs on messages. The sequences of the home and of each API are compiled with their first use. */
-import { FIRST_CALL } from '../http1/call-chain.ts'
+import { callsOf } from '../mediation/backend-calls.ts'
 import { CompiledSequences } from '../mediation/compiled-sequences.ts'
 // Sequences of a worker hold any mediator.
 import '../mediation/mediators/list.ts'
@@ -105,11 +105,11 @@ class Flow {
     this.#formats = formats
     this.#sequences = sequences
     this.#context = context
-    const { api, flow, gathering, calls = FIRST_CALL, copiesMax = COPIES_MAX } = task
+    const { api, flow, gathering, copiesMax = COPIES_MAX, trace = null } = task
     this.#copiesLeft = copiesMax
     const { report, call } = context
     this.#services = {
-      ...{ api, flow, own: gathering?.own ?? 0, calls, report, call, code },
+      ...{ api, flow, own: gathering?.own ?? 0, calls: callsOf(task), report, call, code },
       transfer: message => this.#transferred(message, null),
       received: transferred => this.#received(transferred),
       claimCopies: count => this.#claimCopies(count),

@@ -1,11 +1,13 @@
 /** Backends that are the gateway itself: a request that comes back too often ends with 508 (RFC 9110 7.6.3). */
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
+import { type CallChain, callChainOf } from '../../src/http1/call-chain.ts'
 import { viaEntriesOf } from '../../src/http1/forwarded.ts'
 import { flowsOf, set } from '../harness/flows.ts'
-import { startGateway, type TestApi, type TestGateway } from '../harness/gateway.ts'
-import { connectPeer, ScriptedBackend } from '../harness/peers.ts'
+import { planGateway, startGateway, type TestApi, type TestGateway } from '../harness/gateway.ts'
+import { connectPeer, eventually, type Peer, ScriptedBackend } from '../harness/peers.ts'
 import { takeResponse } from '../harness/responses.ts'
+import { callTo, planEndpoints, says, startBackend } from '../harness/sequence-calls.ts'
 
 async function ask(port: number, path: string, fields = '') {
   const client = await connectPeer(port)
@@ -78,4 +80,91 @@ const LISTS: readonly (readonly [list: string, entries: number])[] = [
 
 test('7.6.3: an entry of Via is a version, a recipient and a comment', () => {
   for (const [list, entries] of LISTS) assert.equal(viaEntriesOf(list, 'own'), entries, list)
+})
+
+const { workers } = planGateway([]).plan
+/** [permits, length of the queue]. */
+const POOLS: readonly (readonly [permits: number, queueLength: number])[] = [
+  [1, -1],
+  [1, 0],
+  [4, -1],
+  [4, 10],
+  [400, -1],
+]
+
+/** Starts a gateway whose API `/self` asks itself; `steps`: in front of the call. */
+async function startCalling(t: TestContext, permits: number, queueLength: number, steps = ''): Promise<TestGateway> {
+  const row = { ...workers.limits.plain, core: permits, max: permits, queueLength }
+  const pool = { ...workers, limits: { ...workers.limits, plain: row } }
+  const gateway = await startGateway([{ context: '/self', port: 1 }], { workers: pool, responseTimeoutMs: 20_000 })
+  t.after(() => gateway.stop())
+  const request = `${steps}<header name="To" value="http://127.0.0.1:${gateway.port}/self"/><call/><respond/>`
+  const mediation = await flowsOf({ request })
+  const sequenceEndpoints = planEndpoints(mediation.sequences)
+  await gateway.deploy({ apis: [{ context: '/self', port: 1, overrides: { mediation } }], sequenceEndpoints })
+  return gateway
+}
+
+for (const [permits, queueLength] of POOLS) {
+  test(`D531: a sequence that calls its own API ends with 508, of ${permits} permits and queue ${queueLength}`, async t => {
+    const gateway = await startCalling(t, permits, queueLength)
+    const { status, body } = await ask(gateway.port, '/self')
+    assert.equal(status, 508, body)
+    assert.match(body, /"code":102512/)
+  })
+}
+
+for (const [what, steps] of [
+  ['removes all fields', '<property name="TRANSPORT_HEADERS" scope="axis2" action="remove"/>'],
+  ['removes Via', '<header name="Via" scope="transport" action="remove"/>'],
+  ['has called another service before', '<CALL>'],
+] as const) {
+  test(`D531: a sequence that calls its own API ends with 508 where it ${what}`, async t => {
+    const backend = await startBackend(t, { '/other': says(200, '{}') })
+    const gateway = await startCalling(t, 400, -1, steps.replace('<CALL>', callTo(backend.port, '/other')))
+    assert.equal((await ask(gateway.port, '/self')).status, 508)
+  })
+}
+
+test('D531: a call to another API waits for a permit that a message outside of its calls holds', async t => {
+  const held = Promise.withResolvers<Peer>()
+  const backend = await startBackend(t, {
+    '/slow': (_, peer) => {
+      held.resolve(peer)
+      return null
+    },
+  })
+  const row = { ...workers.limits.plain, core: 2, max: 2, queueLength: -1 }
+  const pool = { ...workers, limits: { ...workers.limits, plain: row } }
+  const gateway = await startGateway([{ context: '/outer', port: 1 }], { workers: pool })
+  t.after(() => gateway.stop())
+  const inner = await flowsOf({
+    request: '<payloadFactory media-type="json"><format>{"in":1}</format></payloadFactory><respond/>',
+  })
+  const outer = await flowsOf({ request: `${callTo(gateway.port, '/inner')}<respond/>` })
+  const slow = await flowsOf({ request: `${callTo(backend.port, '/slow')}<respond/>` })
+  const sequenceEndpoints = planEndpoints([...inner.sequences, ...outer.sequences, ...slow.sequences])
+  const apis = Object.entries({ '/inner': inner, '/outer': outer, '/slow': slow })
+  await gateway.deploy({
+    apis: apis.map(([context, mediation]) => ({ context, port: 1, overrides: { mediation } })),
+    sequenceEndpoints,
+  })
+  const first = ask(gateway.port, '/slow')
+  const peer = await held.promise
+  const second = ask(gateway.port, '/outer')
+  await eventually('the inner request waits', () => gateway.metrics().counts.workerWaits > 0)
+  peer.send('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
+  assert.deepEqual([(await first).status, (await second).body], [200, '{"in":1}'])
+})
+
+const CHAINS: readonly (readonly [list: string, chain: CallChain | null])[] = [
+  ['1.1 own', null],
+  ['1.1 own (calls 2 1 1)', { depth: 2, plain: 1, secured: 1 }],
+  ['1.1 OWN (Calls 3 1 1), 1.1 own (calls 2 1 1)', { depth: 3, plain: 1, secured: 1 }],
+  ['1.1 other (calls 9 9 9), 1.1 own (calls 1 0 0), 1.1 own', { depth: 1, plain: 0, secured: 0 }],
+  ['1.1 own (calls 1), 1.1 own (calls 1 1 99999)', null],
+]
+
+test('D531: the comment of an own entry of Via says what a request is nested in', () => {
+  for (const [list, chain] of CHAINS) assert.deepEqual(callChainOf(list, 'own'), chain, list)
 })

@@ -111,3 +111,30 @@ test('threads that are killed at any moment leave no permit behind', async () =>
   const { running, waiting, waitingBytes } = SharedPermits.counts(shared, THREADS, 0)
   assert.deepEqual([running, waiting, waitingBytes], [0, 0, 0])
 })
+
+const LIMITS: PermitLimits = { core: 2, max: 2, queueLength: -1, queueBytes: 1000 }
+/** [permits that tasks of both threads hold, those of the task's own callers, queue, decision]. */
+const LOOPS: readonly (readonly [running: readonly [number, number], held: number, queue: number, decision: string])[] =
+  [
+    [[0, 0], 0, -1, 'runs'],
+    [[1, 0], 1, -1, 'runs'],
+    [[1, 1], 2, -1, 'loop'],
+    [[2, 0], 2, 10, 'loop'],
+    [[2, 0], 2, 0, 'loop'],
+    [[1, 1], 1, -1, 'waits'],
+    [[1, 1], 1, 0, 'queue-full'],
+    [[1, 1], 0, -1, 'waits'],
+  ]
+
+test('D531: a task that only its own callers could make a permit free for is refused', () => {
+  for (const [running, held, queueLength, decision] of LOOPS) {
+    const shared = SharedPermits.allocate(2, 1)
+    const threads = [0, 1].map(thread => new SharedPermits(shared, 2, thread))
+    const task = () => ({ bytes: 1, sinceMs: 1 })
+    for (const [thread, count] of running.entries()) {
+      for (let at = 0; at < count; at++) assert.equal(threads[thread]!.enter(0, LIMITS, task()), 'runs')
+    }
+    const limits = { ...LIMITS, queueLength }
+    assert.equal(threads[1]!.enter(0, limits, task(), held), decision, JSON.stringify([running, held, queueLength]))
+  }
+})

@@ -2,6 +2,7 @@
  * One request, its response, and its accounting. Each client connection has one exchange, used again for each request,
  * because requests of a connection are served in order.
  */
+import type { CallChain } from '../../http1/call-chain.ts'
 import type { Head } from '../../http1/head.ts'
 import { type CapturedFields, NO_CAPTURED_FIELDS } from '../../http1/captured-fields.ts'
 import type { EventClock } from '../../runtime/event-clock.ts'
@@ -89,6 +90,8 @@ export class Exchange {
   callerLines = ''
   /** The gateway's own credentials among `callerLines`; null without any. */
   ownCredential: OwnCredential | null = null
+  /** Calls of sequences of this node that the request is nested in; null: a client has sent it, or another node. */
+  calls: CallChain | null = null
   /** The address that limits and deny policies see; '' until one of them has asked. */
   countedAddress = ''
   /** Limits that count bytes or messages of the exchange; null: none do. */
@@ -208,6 +211,7 @@ export class Exchange {
     this.caller = null
     this.callerLines = ''
     this.ownCredential = null
+    this.calls = null
     this.countedAddress = ''
     this.lateCharges = null
     this.origin = ''

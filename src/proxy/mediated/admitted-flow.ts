@@ -2,12 +2,12 @@
  * A request flow of which the reactor admits the operations first. One task finds the operations that the request asks
  * for; after their admission a second task runs the sequences of the flow, if any.
  */
-import type { FlowResult, TaskGathering, TransferredBody } from '../../mediation/worker-task.ts'
+import type { FlowResult, TransferredBody } from '../../mediation/worker-task.ts'
 import type { WorkerService } from '../../mediation/worker-service.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import type { Refusal } from '../exchange/outcome.ts'
 import type { HeldBody } from './body-collector.ts'
-import { flowTask, type MessageHead } from './flow-task.ts'
+import { flowTask, type MessageHead, type TaskOptions } from './flow-task.ts'
 import type { Admission } from './mediation-services.ts'
 
 interface AdmittedFlow {
@@ -16,8 +16,7 @@ interface AdmittedFlow {
   /** Identity of the API. */
   readonly api: string
   readonly sequences: readonly string[]
-  /** As of `flowTask`. */
-  readonly gathering: TaskGathering | null
+  readonly options: TaskOptions
   readonly head: MessageHead
   readonly held: HeldBody
   readonly state: Parameters<typeof flowTask>[5]
@@ -34,7 +33,7 @@ export interface RefusedFlow {
 
 /** Rejects with WorkerFailure. */
 export async function runAdmitted(flow: AdmittedFlow): Promise<FlowResult | RefusedFlow> {
-  const { admission, exchange, api, sequences, gathering, head, held, state, mediate, isAwaited } = flow
+  const { admission, exchange, api, sequences, options, head, held, state, mediate, isAwaited } = flow
   const length = held.kind === 'none' ? 0 : held.length
   const found = await mediate(flowTask(api, 'request', [admission.sequence], head, held, state), length)
   if (found.kind !== 'continues' || !isAwaited()) return found
@@ -44,7 +43,7 @@ export async function runAdmitted(flow: AdmittedFlow): Promise<FlowResult | Refu
   if (sequences.length === 0 || !isAwaited()) return found
   const { body } = message
   const kept = copyOf(body)
-  const task = flowTask(api, 'request', sequences, message, held, message.state, gathering)
+  const task = flowTask(api, 'request', sequences, message, held, message.state, options)
   const own = body.kind === 'bytes' ? { ...task, message: { ...task.message, body } } : task
   const result = await mediate(own, body.kind === 'bytes' ? body.bytes.length : length)
   if (result.kind === 'drops' || result.kind === 'faults' || result.message.body.kind !== 'untouched') return result

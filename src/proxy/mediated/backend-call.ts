@@ -3,6 +3,7 @@
  * Its response is collected, and given to the task on a worker that waits for it.
  */
 import { FAULT } from '../../faults/error-codes.ts'
+import { type CallChain, withCallVia } from '../../http1/call-chain.ts'
 import type { Head } from '../../http1/head.ts'
 import type { BackendResult } from '../../mediation/task-calls.ts'
 import {
@@ -11,12 +12,14 @@ import {
   type TransferredBody,
   type TransferredMessage,
 } from '../../mediation/worker-task.ts'
+import type { TraceRecords } from '../../observe/trace-records.ts'
 import { NO_MEMORY, transportCode } from '../../protocol/failure-table.ts'
 import { Deadline } from '../../runtime/deadline-wheel.ts'
 import { WRITE, type Written } from '../../socket/byte-socket.ts'
 import type { ConnectionContext } from '../exchange/connection-context.ts'
 import type { BodyPart, Failure, SourceSide } from '../exchange/contract.ts'
 import { Exchange } from '../exchange/exchange.ts'
+import { TraceContext, type TraceLink } from '../exchange/trace-context.ts'
 import type { HeadEdit } from '../exchange/head-edit.ts'
 import { type BackendTunnelPeer, declineTunnel } from '../exchange/tunnel.ts'
 import { BodyCollector, type CollectorOwner } from './body-collector.ts'
@@ -35,10 +38,13 @@ interface CallOptions {
   readonly idPrefix: string
   /** Number of the call, unique in the thread. */
   readonly id: number
+  readonly calls: CallChain
   /** Names of the fields that the sequence has set, in lower case. */
   readonly changed: readonly string[]
   /** Longest time without progress in milliseconds; 0: the limits of the endpoint alone. */
   readonly timeoutMs: number
+  /** The trace that the request continues, and what takes its record; null: it is not traced. */
+  readonly traced: { readonly trace: TraceLink; readonly traces: TraceRecords } | null
   /** Gets the result, once. */
   readonly done: (result: BackendResult) => void
 }
@@ -76,6 +82,8 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
     this.#options = options
     this.#exchange = new Exchange(this, NO_PEER, options.clientAddress, 0, options.idPrefix)
     this.#collector = new BodyCollector(this, options.store)
+    const { traced } = options
+    if (traced !== null) this.#exchange.trace = new TraceContext(traced.traces.sampling)
   }
 
   /** Sends the request; everything else follows from the response. */
@@ -86,6 +94,7 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
     const source = sourceOfTransferred(body, store)
     const exchange = this.#exchange
     exchange.begin(context.clock)
+    exchange.trace?.startWithin(this.#options.traced!.trace)
     exchange.correlation.generate(id)
     exchange.method = method
     exchange.requestTarget = PREFIX + path
@@ -106,7 +115,8 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
       this.#feed = new BodyFeed(source, new RequestSink(this, exchange), context)
       this.#feed.begin()
     }
-    const broken = typeof edit === 'string' ? edit : feedRequest(start, message.fields, source.length, context, use)
+    const fields = withCallVia(message.fields, context.pseudonym, this.#options.calls)
+    const broken = typeof edit === 'string' ? edit : feedRequest(start, fields, source.length, context, use)
     if (broken === '' && this.#feed !== null) return
     source.close()
     if (broken !== '') this.#fault(UNSENDABLE, FAULT[UNSENDABLE].message, broken)
@@ -172,6 +182,7 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
 
   responseHead(head: Head, at: number): void {
     this.#state = 'receiving'
+    this.#exchange.status = head.status
     this.#response = { status: head.status, reason: reasonOf(head, at), fields: fieldsOf(head) }
   }
 
@@ -248,6 +259,8 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
 
   fail({ base, state, cause }: Failure): void {
     if (this.#state === 'done') return
+    this.#exchange.errorBase = base
+    this.#exchange.errorState = state
     this.#exchange.target?.abort(cause)
     const code = transportCode(base, state)
     const row = Object.hasOwn(FAULT, base) ? FAULT[base as keyof typeof FAULT] : undefined
@@ -257,6 +270,7 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
   }
 
   #fault(code: number, message: string, cause: string): void {
+    this.#exchange.errorBase ||= code
     this.#collector.cancel()
     const fault: RaisedFault = { code, message, detail: '', cause, sequence: '' }
     this.#end({ kind: 'fault', fault })
@@ -268,7 +282,16 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
     this.#options.context.wheel.clear(this)
     this.#feed?.cancel()
     this.#exchange.target = null
+    this.#record()
     this.#options.done(result)
+  }
+
+  #record(): void {
+    const { context, traced } = this.#options
+    const exchange = this.#exchange
+    if (traced === null) return
+    exchange.doneMs = context.now()
+    traced.traces.called(exchange, exchange.trace!)
   }
 }
 

@@ -1,4 +1,5 @@
 /** Runs one flow of an exchange on a worker: with its trace, its times, and what admits the operations of a query. */
+import { nextCall } from '../../http1/call-chain.ts'
 import type { FlowResult, FlowTask, MessageState } from '../../mediation/worker-task.ts'
 import type { ConnectionContext } from '../exchange/connection-context.ts'
 import type { Target } from '../exchange/contract.ts'
@@ -39,15 +40,18 @@ export async function runFlow(
   const admission = flow === 'request' && exchange.upgrade === '' ? flows.admission : null
   const gathers = flow === 'request' && flows.plan.response.gathers === true
   const own = gathers ? services.ownTargets.add(exchange, target) : 0
+  const calls = exchange.calls === null && !exchange.isSecured ? null : nextCall(exchange.calls, exchange.isSecured)
+  const { trace } = exchange
   const gathering = gathers ? { sequences: flows.plan.response.sequences, own } : null
+  const options = { gathering, calls, trace: trace === null ? null : trace.link }
   try {
     // A refusal may come at once, and what follows must not run inside of the caller.
     await undefined
     if (admission === null) {
       const length = held.kind === 'none' ? 0 : held.length
-      return await mediate(flowTask(api, flow, sequences, head, held, state, gathering), length)
+      return await mediate(flowTask(api, flow, sequences, head, held, state, options), length)
     }
-    return await runAdmitted({ admission, exchange, api, sequences, gathering, head, held, state, mediate, isAwaited })
+    return await runAdmitted({ admission, exchange, api, sequences, options, head, held, state, mediate, isAwaited })
   } finally {
     if (gathers) services.ownTargets.delete(own)
     if (isAwaited()) account()

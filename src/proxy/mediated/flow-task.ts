@@ -2,6 +2,7 @@
 import { describeRaised, describeRequest, fillFaultMessage } from '../../faults/fault-message.ts'
 import { faultDetails } from '../../faults/fault-details.ts'
 import { faultFormat } from '../../faults/fault-format.ts'
+import type { CallChain } from '../../http1/call-chain.ts'
 import { type FieldKinds, KIND } from '../../http1/field-kinds.ts'
 import { Message } from '../../mediation/message.ts'
 import type {
@@ -14,6 +15,7 @@ import type {
 import type { PendingFault } from '../exchange/api-mediation.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import { type FieldChange, fieldsIn, HeadEdit } from '../exchange/head-edit.ts'
+import type { TraceLink } from '../exchange/trace-context.ts'
 import type { HeldBody } from './body-collector.ts'
 import { joined } from './body-source.ts'
 import type { Fields } from './fed-message.ts'
@@ -24,7 +26,7 @@ export type MessageHead = Pick<TransferredMessage, 'method' | 'target' | 'status
 /** Request fields that the gateway leaves out or replaces, unless a flow has set them. */
 export const GUARDED: readonly number[] = [
   ...[KIND.USER_AGENT, KIND.FORWARDED, KIND.X_FORWARDED_FOR, KIND.X_FORWARDED_HOST, KIND.X_FORWARDED_PROTO],
-  ...[KIND.X_FORWARDED_OTHER, KIND.AUTHORIZATION, KIND.HOST],
+  ...[KIND.X_FORWARDED_OTHER, KIND.AUTHORIZATION, KIND.HOST, KIND.TRACE_PARENT, KIND.TRACE_STATE],
 ]
 
 export function requestHead(exchange: Exchange, fields: Fields): MessageHead {
@@ -62,9 +64,19 @@ export function withAbsent(fields: Fields, own: Fields): Fields {
   return [...fields, ...own.filter(([name]) => !names.has(name.toLowerCase()))]
 }
 
+export interface TaskOptions {
+  /** Of a request flow whose response flow gathers copies; null for others. */
+  readonly gathering: TaskGathering | null
+  /** As of FlowTask; null: FIRST_CALL. */
+  readonly calls: CallChain | null
+  /** As of FlowTask; null: the exchange is not traced. */
+  readonly trace: TraceLink | null
+}
+
+const NO_OPTIONS: TaskOptions = { gathering: null, calls: null, trace: null }
+
 /**
  * The task that runs a flow. The bytes of a body are a copy: the reactor keeps its own until the flow has read it.
- * `gathering`: of a request flow whose response flow gathers copies; null for others.
  */
 export function flowTask(
   api: string,
@@ -73,11 +85,17 @@ export function flowTask(
   head: MessageHead,
   body: HeldBody,
   state: MessageState,
-  gathering: TaskGathering | null = null,
+  { gathering, calls, trace }: TaskOptions = NO_OPTIONS,
 ): FlowTask {
   const message = { ...head, body: transferred(body), state }
   const task = { kind: 'flow', api, flow, sequences, message } as const
-  return gathering === null ? task : { ...task, gathering }
+  if (gathering === null && calls === null) return task
+  return {
+    ...task,
+    ...(gathering === null ? {} : { gathering }),
+    ...(calls === null ? {} : { calls }),
+    ...(trace === null ? {} : { trace }),
+  }
 }
 
 function transferred(body: HeldBody): TransferredBody {

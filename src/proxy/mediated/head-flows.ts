@@ -107,7 +107,11 @@ export class HeadFlow {
     message.receive({ method: exchange.method, target, status: head.status, reason: '' }, null)
     prepare(message, exchange, state)
     const edit = () => responseEdit(message, head.status, exchange.isHead, this.#rules)
-    return this.#outcome(message, exchange, false, edit)
+    const trace = exchange.trace?.isSampled ? exchange.trace : null
+    trace?.begin('response mediation')
+    const outcome = this.#outcome(message, exchange, false, edit)
+    trace?.end('response mediation')
+    return outcome
   }
 
   #constantFor(exchange: Exchange): HeadOutcome {

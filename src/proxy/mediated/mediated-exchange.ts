@@ -177,15 +177,21 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
     const { exchange, head, held, machine } = this
     const waits = machine.state
     const isAwaited = () => machine.state === waits
+    const trace = flow !== 'request' && exchange.trace?.isSampled ? exchange.trace : null
+    trace?.begin('response mediation')
     const run = { flow, sequences, exchange, target: this.#target, flows: this.#flows, head, held, state, isAwaited }
     runFlow(run, this.services, this.context).then(
       result => {
         // The client has left, or the target has failed.
-        if (isAwaited()) this.guarded(() => this.#finishFlow(flow, result))
-        else dropResult(result)
+        if (isAwaited()) {
+          trace?.end('response mediation')
+          this.guarded(() => this.#finishFlow(flow, result))
+        } else dropResult(result)
       },
       (error: unknown) => {
-        if (isAwaited()) this.guarded(() => this.#failFlow(flow, error))
+        if (!isAwaited()) return
+        trace?.end('response mediation')
+        this.guarded(() => this.#failFlow(flow, error))
       },
     )
   }

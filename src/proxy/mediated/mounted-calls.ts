@@ -10,14 +10,15 @@ export type MountedReply = (message: ToMounted, transfer?: readonly ArrayBuffer[
 /** Runs requests on worker threads, under the permits and in the queue of one transport. */
 export interface MountedService {
   /**
-   * `transfer`: buffers of the task, which are moved. `bytes`: length of what it holds of the body. `leave`: nobody
-   * waits for a request that has not begun. Throws WorkerFailure where the request is refused; `result` rejects with
-   * one.
+   * `transfer`: buffers of the task, which are moved. `bytes`: length of what it holds of the body. `held`:
+   * permits that tasks hold which wait for the response. `leave`: nobody waits for a request that has not begun. Throws
+   * WorkerFailure where the request is refused; `result` rejects with one.
    */
   open(
     task: MountedTask,
     transfer: readonly ArrayBuffer[],
     bytes: number,
+    held: number,
   ): { readonly result: Promise<MountedResult>; readonly leave: () => void }
 }
 

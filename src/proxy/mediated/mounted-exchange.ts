@@ -145,8 +145,9 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
     const task: MountedTask = { kind: 'mounted', id: this.#id, api, request, body, timeoutMs }
     const transfer = bytes.length === 0 ? [] : [bytes.buffer as ArrayBuffer]
     try {
-      const workers = this.#services.workers[this.#exchange.isSecured ? 'secured' : 'plain']
-      const { result, leave } = workers.open(task, transfer, bytes.length)
+      const row = this.#exchange.isSecured ? 'secured' : 'plain'
+      const held = this.#exchange.calls?.[row] ?? 0
+      const { result, leave } = this.#services.workers[row].open(task, transfer, bytes.length, held)
       this.#leave = leave
       result.then(
         result => this.#guarded(() => this.#finished(result)),

@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache'
 import { FAULT } from '../../faults/error-codes.ts'
 import { OWN_ENDPOINT } from '../../mediation/endpoint-plan.ts'
 import type { BackendRequest, BackendResult, KeepRequest, TaskCall } from '../../mediation/task-calls.ts'
+import type { TraceRecords } from '../../observe/trace-records.ts'
 import type { WorkerService } from '../../mediation/worker-service.ts'
 import type { TransferredMessage } from '../../mediation/worker-task.ts'
 import type { ConnectionContext } from '../exchange/connection-context.ts'
@@ -30,6 +31,8 @@ interface ServerOptions {
   /** `SO_TIMEOUT` of `[transport.blocking_http]` and of `[transport.blocking_https]`. */
   readonly blockingTimeouts: BlockingTimeouts
   readonly background: WorkerService['background']
+  /** Null where requests are not traced. */
+  readonly traces: TraceRecords | null
 }
 
 export class TaskCallsServer {
@@ -97,8 +100,8 @@ export class TaskCallsServer {
   }
 
   #request(request: BackendRequest): Promise<BackendResult> | BackendResult {
-    const { endpoint, own = 0, isBlocking, client, changed, message } = request
-    const { context, store, endpoints, idPrefix } = this.#options
+    const { endpoint, own = 0, calls, trace = null, isBlocking, client, changed, message } = request
+    const { context, store, endpoints, idPrefix, traces } = this.#options
     const resolved = endpoint === OWN_ENDPOINT ? this.#resolveOwn(own, message) : endpoints.resolve(endpoint, message)
     const isBusy = this.#pending >= CALLS_MAX
     if (isBusy || typeof resolved === 'string') {
@@ -115,7 +118,9 @@ export class TaskCallsServer {
         clientAddress: client,
         idPrefix,
         id: ++this.#lastId,
+        calls,
         changed,
+        traced: trace === null || traces === null ? null : { trace, traces },
         timeoutMs: isBlocking ? this.#blockingTimeouts[resolved.secured ? 'secured' : 'plain'] : 0,
         done: result => {
           this.#pending--

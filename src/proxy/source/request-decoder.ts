@@ -7,6 +7,7 @@ import type { Exchange } from '../exchange/exchange.ts'
 import type { ConnectionContext } from '../exchange/connection-context.ts'
 import { type BadMessage, bad } from '../../http1/bad-message.ts'
 import { isName, KIND } from '../../http1/field-kinds.ts'
+import { callChainOf } from '../../http1/call-chain.ts'
 import { ForwardedLines, viaEntriesOf } from '../../http1/forwarded.ts'
 import { requestBodyLength } from '../../http1/framing.ts'
 import type { Head } from '../../http1/head.ts'
@@ -55,7 +56,7 @@ const UNREPEATABLE =
 
 /** What to keep of a valid request without body, whose fields may be repeated; null: they are decoded each time. */
 export function repeatableFields(exchange: Exchange, head: Head): DecodedFields | null {
-  if (head.minorVersion !== 1 || (head.present & UNREPEATABLE) !== 0) return null
+  if (head.minorVersion !== 1 || (head.present & UNREPEATABLE) !== 0 || exchange.calls !== null) return null
   const { captured, origin, persists, acceptsTrailers, userAgent, referer } = exchange
   return { captured, origin, persists, acceptsTrailers, userAgent, referer, tokenMemo: new TokenMemo() }
 }
@@ -168,8 +169,10 @@ export class RequestDecoder {
     const broken = checkRequestFields(bytes, head)
     if (broken !== undefined) return broken
     if (head.has(KIND.VIA)) {
-      const hops = viaEntriesOf(head.list(bytes, KIND.VIA), this.#context.pseudonym)
-      if (hops > HOPS_MAX) return BAD.loop
+      const list = head.list(bytes, KIND.VIA)
+      const { pseudonym } = this.#context
+      exchange.calls = callChainOf(list, pseudonym)
+      if (viaEntriesOf(list, pseudonym) > HOPS_MAX || (exchange.calls?.depth ?? 0) > HOPS_MAX) return BAD.loop
     }
     exchange.requestFraming = requestBodyLength(bytes, head)
     exchange.acceptsTrailers = acceptsTrailers(bytes, head)
