@@ -1,9 +1,10 @@
 /** Databases of mounted APIs on one thread. */
-import { CompiledQuery, Kysely, type Transaction } from 'kysely'
+import { CompiledQuery, Kysely, sql, type Transaction } from 'kysely'
 import { connect } from '../database/connect.ts'
 import { ConnectionPool } from '../database/connection-pool.ts'
 import type { ConnectionSettings } from '../database/database-settings.ts'
 import { hasCode, UNIQUE_CODES } from '../database/driver-errors.ts'
+import { LogSync } from '../database/log-sync.ts'
 import { type DialectName, PooledDialect } from '../database/pooled-dialect.ts'
 import { openCiphers, SecretBox } from '../database/secret-cipher.ts'
 import { runTransaction } from '../database/transaction.ts'
@@ -15,11 +16,14 @@ const NO_DATABASE = 'the configuration names no supported database'
 export class Database<Tables> {
   readonly dialect: DialectName
   readonly kysely: Kysely<Tables>
+  /** Null for a server. */
+  readonly #log: LogSync | null
 
   constructor(settings: ConnectionSettings) {
     this.dialect = settings.dialect
     const pool = new ConnectionPool(() => connect(settings), settings.pool)
     this.kysely = new Kysely<Tables>({ dialect: new PooledDialect(settings.dialect, pool) })
+    this.#log = settings.server === null ? new LogSync(settings.file) : null
   }
 
   /** Runs one statement of the dialect's own SQL; its rows. `parameters`: in its notation, `?` or `$1`. */
@@ -30,6 +34,24 @@ export class Database<Tables> {
   /** Runs `work` in a transaction; several times where others write the same rows. */
   transaction<T>(work: (transaction: Transaction<Tables>) => Promise<T>): Promise<T> {
     return runTransaction(this.kysely, work)
+  }
+
+  /**
+   * As `transaction`, but the commit to the embedded database does not wait for the disk. Others see the changes at
+   * once; they are durable when a later `synced` resolves. From then on this holds for every transaction of the
+   * database on this thread: SQLite keeps the setting of a connection.
+   */
+  unsyncedTransaction<T>(work: (transaction: Transaction<Tables>) => Promise<T>): Promise<T> {
+    if (this.#log === null) return this.transaction(work)
+    return this.kysely.connection().execute(async connection => {
+      await sql`pragma synchronous = normal`.execute(connection)
+      return runTransaction(connection, work)
+    })
+  }
+
+  /** Resolves when all transactions that have ended are durable. Rejects once the disk has failed. */
+  async synced(): Promise<void> {
+    await this.#log?.sync()
   }
 
   /** Whether a statement has failed because a row with that key is there already. */

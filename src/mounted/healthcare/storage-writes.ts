@@ -1,6 +1,7 @@
 /**
- * Runs changes in transactions. The embedded database has one writer and waits for the disk at each commit: changes
- * that arrive meanwhile share the next transaction, each in a savepoint of its own. Servers do the same by themselves.
+ * Runs changes in transactions. The embedded database has one writer: changes that arrive during a transaction share the
+ * next one, each in a savepoint of its own. Several transactions share one wait for the disk, during which the next ones
+ * run (D541). Servers do the same by themselves.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { sql, type Transaction } from 'kysely'
@@ -32,12 +33,14 @@ export class WriteQueue {
   readonly #database: Database<HealthcareTables>
   readonly #waiting: Waiting[] = []
   #isCommitting = false
+  /** Changes whose transaction has ended, and which are not durable. */
+  #unsynced = 0
 
   constructor(database: Database<HealthcareTables>) {
     this.#database = database
   }
 
-  /** Resolves after the commit. Rejects with what `change` throws, ConnectionUnavailable, or an error of the driver. */
+  /** Resolves when the change is durable. Rejects with what `change` throws, ConnectionUnavailable, or an error of the driver. */
   async run<T>(change: Change<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -50,7 +53,8 @@ export class WriteQueue {
   }
 
   #enqueue<T>(run: Change<T>): Promise<T> {
-    if (this.#waiting.length >= WAITING_MAX) throw new ConnectionUnavailable(`${WAITING_MAX} changes already wait`)
+    if (this.#waiting.length + this.#unsynced >= WAITING_MAX)
+      throw new ConnectionUnavailable(`${WAITING_MAX} changes already wait`)
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     const settle = (outcome: Outcome): void => {
       if ('error' in outcome) reject(outcome.error)
@@ -69,13 +73,26 @@ export class WriteQueue {
       await nextTurn()
       const batch = this.#waiting.splice(0, BATCH_MAX)
       const outcomes = await inTurn(() => this.#commit(batch)).catch(error => batch.map(() => ({ error })))
-      for (const [index, { settle }] of batch.entries()) settle(outcomes[index]!)
+      void this.#settleAll(batch, outcomes)
     }
     this.#isCommitting = false
   }
 
+  /** A refusal waits for the disk, too: it may tell of a change that is not durable. */
+  async #settleAll(batch: readonly Waiting[], outcomes: readonly Outcome[]): Promise<void> {
+    this.#unsynced += batch.length
+    let failure: Outcome | null = null
+    try {
+      await this.#database.synced()
+    } catch (error) {
+      failure = { error }
+    }
+    this.#unsynced -= batch.length
+    for (const [index, { settle }] of batch.entries()) settle(failure ?? outcomes[index]!)
+  }
+
   #commit(batch: readonly Waiting[]): Promise<readonly Outcome[]> {
-    return this.#database.transaction(async transaction => {
+    return this.#database.unsyncedTransaction(async transaction => {
       const outcomes: Outcome[] = []
       for (const { run } of batch) outcomes.push(await inSavepoint(transaction, run))
       return outcomes

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -61,14 +61,36 @@ test('a thread that ends in its turn to write keeps no other from writing', asyn
     hold()
     return new Promise(() => {})
   })
+  const isStolen = assert.rejects(ended, { name: 'AbortError' })
   await held
   const made = Array.from({ length: 3 }, () => storage.write(writer => writer.create(service())))
   assert.deepEqual(
     (await Promise.all(made)).map(({ version }) => version),
     [1, 1, 1],
   )
-  await assert.rejects(ended, { name: 'AbortError' })
+  await isStolen
   assert.equal((await storage.write(writer => writer.create(service()))).version, 1)
+})
+
+test('a change whose log cannot be synced is no success, nor is any after it', async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-synced-'))
+  const database = new MountedDatabases({ settings: embeddedSettings(), folder }).of<HealthcareTables>('Care')
+  t.after(async () => {
+    await database.kysely.destroy()
+    rmSync(folder, { recursive: true })
+  })
+  const storage = await ServiceStorage.open(database)
+  const create = () => storage.write(writer => writer.create(service()))
+  assert.equal((await create()).version, 1)
+  const log = join(folder, 'api-Care.db-wal')
+  renameSync(log, `${log}.gone`)
+  await assert.rejects(create(), { code: 'ENOENT' })
+  renameSync(`${log}.gone`, log)
+  const outcomes = await Promise.allSettled([create(), create(), storage.write(writer => writer.delete('none'))])
+  assert.deepEqual(
+    outcomes.map(({ status }) => status),
+    ['rejected', 'rejected', 'rejected'],
+  )
 })
 
 /** Kills the process once it has told enough. A line that it has begun and not ended is none. */
