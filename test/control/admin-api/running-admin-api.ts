@@ -11,7 +11,9 @@ import { Registry } from '../../../src/control/registry/registry.ts'
 import type { PolicySet } from '../../../src/throttle/policy.ts'
 import { NO_THROTTLING } from '../../../src/throttle/throttle-plan.ts'
 import { loadConfiguration } from '../../harness/configuration.ts'
+import type { RealDatabase } from '../registry/real-databases.ts'
 
+const SUPER_ADMIN = '[super_admin]\nusername = "admin"\npassword = "an-admin-password"\n'
 const ISSUER = 'https://localhost:9443/oauth2/token'
 const TENANT = 'carbon.super'
 
@@ -124,11 +126,13 @@ const FILES: PolicySet = {
   ],
 }
 
-export async function startAdminApi() {
+/** `database`: of the registry; left out: a file of its own. */
+export async function startAdminApi(database?: RealDatabase) {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-management-'))
-  writeFileSync(join(folder, 'deployment.toml'), '[super_admin]\nusername = "admin"\npassword = "an-admin-password"\n')
+  writeFileSync(join(folder, 'deployment.toml'), SUPER_ADMIN)
   const { configuration } = loadConfiguration(folder, [], folder)
-  const registry = await Registry.open({ configuration, dataDir: folder, issuer: ISSUER })
+  const own = { configuration, dataDir: folder, issuer: ISSUER }
+  const registry = await (database === undefined ? Registry.open(own) : database.open(SUPER_ADMIN))
   const { client } = await registry.clients.create({
     ...{ name: 'operator', applicationId: null, keyType: 'PRODUCTION', owner: 'admin', tenant: TENANT },
     ...{ grants: ['password'], redirectUris: [], isPublic: false, tokenType: 'JWT', validityS: 0 },
