@@ -89,7 +89,7 @@ for (const [toml, production, sandbox, keyType, hosts, warnings] of HOMES) {
   })
 }
 
-test('item 2: an API whose host no address of an environment has is an error, and not served', async t => {
+test('an API whose host no address of an environment has is an error, and not served', async t => {
   const home = temporaryHome(t, {
     'deployment.toml': environment('Default', 'hybrid'),
     'apis/A/api.yaml': API,

@@ -69,7 +69,7 @@ const WRONG: readonly (readonly [string, string, string, string, readonly RegExp
 ]
 
 for (const [what, lines, schema, complexity, expected] of WRONG) {
-  test(`a project with ${what} is told with its place`, async t => {
+  test(`a project with ${what} is reported with its place`, async t => {
     const files = Object.entries({
       'Definitions/schema.graphql': schema,
       'Definitions/graphql-complexity.yaml': complexity,

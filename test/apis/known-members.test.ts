@@ -272,7 +272,7 @@ test('a misspelt host of deployment_environments.yaml is an error: the API would
   ])
 })
 
-test('unknown members of client_certificates.yaml are told', t => {
+test('unknown members of client_certificates.yaml are reported', t => {
   const list = 'type: client_certificates\nversion: v4.3.0\ndata:\n  - {alias: a, certficate: one.crt, tier: Gold}\n'
   assert.deepEqual(diagnosticsOf(t, { 'A/api.yaml': HEAD, 'A/Client-certificates/client_certificates.yaml': list }), [
     'error A/Client-certificates/client_certificates.yaml:4: data[0].certficate: is not known here (did you mean certificate?)',
@@ -476,7 +476,7 @@ for (const [yaml, said] of APPLICATIONS) {
   })
 }
 
-test('APIs and issuers that applications name and that nobody has are told with file and line', async t => {
+test('APIs and issuers that applications name and that do not exist are reported with file and line', async t => {
   const yaml = `name: A
 keys:
   - {consumerKey: k}
@@ -504,7 +504,7 @@ subscriptions:
   assert.deepEqual(told(null), [issuer])
 })
 
-test('thousands of unknown names are told in bounded time and number', t => {
+test('thousands of unknown names are reported in bounded time and number', t => {
   const names = Array.from({ length: 40_000 }, (_, i) => `  operatons${i}: 1\n`).join('')
   const startMs = performance.now()
   const said = diagnosticsOf(t, { 'A/api.yaml': HEAD + names })

@@ -75,7 +75,7 @@ for (const name of SCENARIO.transformation!.peers) {
   })
 }
 
-test('an order that passes unchanged is told from a transformed one', LIMIT, async t => {
+test('an order that passes unchanged is distinguished from a transformed one', LIMIT, async t => {
   const peer = MEDIATING_SLUICE.find(({ name }) => name === 'sluice-unmediated')!
   const { address } = await started(t, peer, 'mediation')
   const plan = pairedPlan(SCENARIO, peer.name, address, 0)

@@ -73,7 +73,7 @@ function homeOf(t: TestContext, toml: string): string {
 }
 
 for (const [name, toml, said] of DATABASES) {
-  test(`item 3: the sum of maxActive is what the pool does: ${name}`, async t => {
+  test(`the sum of maxActive is what the pool does: ${name}`, async t => {
     const home = homeOf(t, toml)
     const { configuration } = loadConfiguration(home, [])
     for (const burst of [1, 30, 3000]) {
@@ -86,7 +86,7 @@ for (const [name, toml, said] of DATABASES) {
   })
 }
 
-test('item 3: databases that are not configured correctly have no sum', async t => {
+test('databases that are not configured correctly have no sum', async t => {
   const home = homeOf(t, '[database.apim_db]\ntype = "mysql"\n')
   const { out } = await run(home, ['database.apim_db.pool_options.maxActive'])
   assert.doesNotMatch(out, /burst/)
@@ -99,7 +99,7 @@ const REQUESTS = [
 ]
 
 for (const toml of ['', '[apim.http_client]\nmax_total = 7\n', '[apim.key_manager]\npool.max_idle = 3\n']) {
-  test(`item 3: sums of requests to other servers are what the limits do: ${JSON.stringify(toml)}`, async t => {
+  test(`sums of requests to other servers are what the limits do: ${JSON.stringify(toml)}`, async t => {
     const home = homeOf(t, toml)
     const limits = remoteRequestLimits(loadConfiguration(home, []).configuration)
     for (const [key, burst] of REQUESTS.flatMap(key => [5, 1000, 2000].map(size => [key, size] as const))) {
@@ -116,18 +116,18 @@ for (const toml of ['', '[apim.http_client]\nmax_total = 7\n', '[apim.key_manage
   })
 }
 
-test('item 3: pool.init_idle_capacity, which is inert, has no sum', async t => {
+test('pool.init_idle_capacity, which is inert, has no sum', async t => {
   assert.doesNotMatch((await run(homeOf(t, ''), ['apim.key_manager.pool.init_idle_capacity'])).out, /\n {2}pool /)
 })
 
-test('item 3: keys of a section without a row have no sum', async t => {
+test('keys of a section without a row have no sum', async t => {
   const { out } = await run(homeOf(t, ''), ['apim.throttling.url_group.publisher.max_idle'])
   assert.match(out, /none: there is no \[\[apim\.throttling\.url_group\]\]/)
   assert.doesNotMatch(out, /burst/)
 })
 
 for (const size of [4096, 16_384, 20_000]) {
-  test(`item 3: the buffer of a connection with io_buffer_size ${size} is a chunk of the arena`, async t => {
+  test(`the buffer of a connection with io_buffer_size ${size} is a chunk of the arena`, async t => {
     const home = homeOf(t, `[transport.passthru_http]\nio_buffer_size = ${size}\n`)
     const { lines } = await explained(home, 'transport.passthru_http.io_buffer_size', 1)
     const buffer = new ArrayBuffer(1024 * 1024)

@@ -40,7 +40,7 @@ const CONDITIONS: readonly (readonly [Condition, string, readonly unknown[], rea
 ]
 
 for (const [condition, text, values, others] of CONDITIONS) {
-  test(`item 2: the condition "${text}" holds for ${JSON.stringify(values)} alone`, () => {
+  test(`the condition "${text}" holds for ${JSON.stringify(values)} alone`, () => {
     assert.equal(conditionText(condition, asWritten), text)
     for (const value of values) assert.ok(holds(condition, () => value))
     for (const value of others) assert.ok(!holds(condition, () => value))
@@ -56,7 +56,7 @@ function deciding({ section }: CatalogueKey, key: string): CatalogueKey | undefi
   return allKeys().find(other => other.path === path)
 }
 
-test('item 2: every condition is about keys of the catalogue, and about values that they can have', () => {
+test('every condition is about keys of the catalogue, and about values that they can have', () => {
   assert.ok(CONDITIONAL.length > 50)
   const check = (key: CatalogueKey, condition: Condition): void => {
     if ('any' in condition) for (const each of condition.any) check(key, each)
@@ -136,7 +136,7 @@ function saidOf(t: TestContext, { path }: CatalogueKey, settings: Settings): rea
     .map(each => each.expected)
 }
 
-test('item 2: setting a key whose condition does not hold gives one warning, with the condition', t => {
+test('setting a key whose condition does not hold gives one warning, with the condition', t => {
   for (const key of CONDITIONAL) {
     const { path, definition } = key
     const section = SECTIONS.find(({ name }) => name === key.section)!
@@ -156,7 +156,7 @@ test('item 2: setting a key whose condition does not hold gives one warning, wit
   }
 })
 
-test('item 2: a key whose conditions hold is set without a warning', t => {
+test('a key whose conditions hold is set without a warning', t => {
   for (const key of CONDITIONAL) {
     const { path, definition } = key
     const section = SECTIONS.find(({ name }) => name === key.section)!
@@ -216,7 +216,7 @@ const OF_THE_ISSUE: readonly (readonly [path: string, value: string, condition: 
 ]
 
 for (const [path, value, condition, acting] of OF_THE_ISSUE) {
-  test(`item 2: ${path} says under which condition it acts`, async t => {
+  test(`${path} says under which condition it acts`, async t => {
     const [section, key] = [sectionOf(path), path.slice(sectionOf(path).length + 1)]
     const home = temporaryHome(t, { 'deployment.toml': `[${section}]\n${key} = ${value}\n` })
     const output = new Transcript()
@@ -238,12 +238,12 @@ function sectionOf(path: string): string {
     .reduce((one, other) => (other.length > one.length ? other : one))
 }
 
-test('item 2: the list of explain marks keys that have no effect now', async t => {
+test('the list of explain marks keys that have no effect now', async t => {
   const home = temporaryHome(t, { 'deployment.toml': '[database.apim_db]\nusername = "u"\n' })
   assert.match((await run(home, ['database.apim_db'])).out, /\n\* username +"u" +F:2 \(no effect\)\n/)
 })
 
-test('item 2: a key of a section that the role of the node does not read is told of', t => {
+test('a key of a section that the role of the node does not read is reported', t => {
   const file = '[server]\nserver_role = "gateway-worker"\n[oauth]\nrate_limit.per_client = 5\n'
   const home = temporaryHome(t, { 'deployment.toml': file })
   const { warnings } = examine(home, [], join(home, 'data'))
@@ -260,7 +260,7 @@ test('item 2: a key of a section that the role of the node does not read is told
   )
 })
 
-test('item 2: a section that only parts read which are not built has no effect on a node of their role', t => {
+test('a section that only parts read which are not built has no effect on a node of their role', t => {
   const file = '[server]\nserver_role = "api-publisher"\n[apim.workflow]\nenable = true\n'
   const home = temporaryHome(t, { 'deployment.toml': file })
   assert.deepEqual(
@@ -269,7 +269,7 @@ test('item 2: a section that only parts read which are not built has no effect o
   )
 })
 
-test('item 2: many keys without effect for one reason are one warning', t => {
+test('many keys without effect for one reason are one warning', t => {
   const cors = '[apim.cors]\nenable = false\nallow_origins = "https://a.example"\nmax_age = 5\nallow_methods = "GET"\n'
   const home = temporaryHome(t, { 'deployment.toml': cors })
   const { warnings } = examine(home, [], join(home, 'data'))
@@ -279,13 +279,13 @@ test('item 2: many keys without effect for one reason are one warning', t => {
   )
 })
 
-test('item 2: a flag that is off beside the flag that switches its part off asks for nothing', t => {
+test('a flag that is off beside the flag that switches its part off asks for nothing', t => {
   const toml = '[oauth.token_cleanup]\nretain_access_tokens_for_auditing = false\nenable = false'
   const home = temporaryHome(t, { 'deployment.toml': toml })
   assert.deepEqual(examine(home, [], join(home, 'data')).warnings, [])
 })
 
-test('item 2: a name that the operator chooses is in the condition of its keys', () => {
+test('a name that the operator chooses is in the condition of its keys', () => {
   const free = CONDITIONAL.filter(({ key }) => key.includes(FREE_NAME))
   for (const { section, definition } of free) {
     for (const { condition } of definition.requirements) {
@@ -295,7 +295,7 @@ test('item 2: a name that the operator chooses is in the condition of its keys',
   }
 })
 
-test('item 2: reference, schema and sample file name the conditions', () => {
+test('reference, schema and sample file name the conditions', () => {
   const words = 'Acts when .type. is mysql or postgre'
   assert.match(referencePage(), new RegExp(`\\| \`username\` .*\\*${words}\\.\\*`))
   assert.match(

@@ -186,7 +186,7 @@ test('explain shows all rows, one row, one key of a row, and a table without row
   assert.match(await explained(t, '', TABLE), /transport\.http\.proxy_profile/)
 })
 
-test('keys of the broker in a further group of traffic managers are told to have no effect', t => {
+test('keys of the broker in a further group of traffic managers are reported as keys without effect', t => {
   const group = (user: string): string =>
     '[[apim.throttling.url_group]]\ntraffic_manager_urls = ["tcp://a:1"]\n' +
     `traffic_manager_auth_urls = ["ssl://a:2"]\njms.username = "${user}"\n`

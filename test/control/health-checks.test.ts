@@ -97,7 +97,7 @@ const HEALTHY: readonly (readonly [string, string, readonly Database[], readonly
 ]
 
 for (const [name, toml, databases, entries] of HEALTHY) {
-  test(`item 7: health checks obey ${name}`, async t => {
+  test(`health checks obey ${name}`, async t => {
     const { status, body, logged } = await health(t, toml, registryOf(databases))
     assert.deepEqual([status, body, logged], [200, { health: entries }, ''])
   })
@@ -128,7 +128,7 @@ const UNHEALTHY: readonly (readonly [string, string, readonly Database[], string
 ]
 
 for (const [name, toml, databases, users, codes, said] of UNHEALTHY) {
-  test(`item 7: health checks answer 503 for ${name}; only the log has the cause`, async t => {
+  test(`health checks answer 503 for ${name}; only the log has the cause`, async t => {
     const { status, body, logged } = await health(t, toml, registryOf(databases, users))
     const { errors } = body as { errors: { code: string; message: string; description: string }[] }
     assert.equal(status, 503)
@@ -142,11 +142,11 @@ for (const [name, toml, databases, users, codes, said] of UNHEALTHY) {
   })
 }
 
-test('item 7: without carbon_health_check.enable there is nothing to ask', async t => {
+test('without carbon_health_check.enable the health service answers 404', async t => {
   assert.equal((await health(t, '', registryOf([EMBEDDED]))).status, 404)
 })
 
-test('item 7: names that no database or user store has are warned of', t => {
+test('names that no database or user store has are warned of', t => {
   const toml = `${ON}super_tenant_health_checker.properties.'monitored.user.stores' = ["LDAP"]\n`
   const more = 'data_source_health_checker.properties.\'monitored.datasources\' = ["jdbc/Other"]\n'
   const home = temporaryHome(t, { 'deployment.toml': toml + more })

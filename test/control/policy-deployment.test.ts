@@ -12,7 +12,7 @@ function customPolicies(prefix: string, count: number): PolicySet {
   return { policies, denied: [] }
 }
 
-test('D218: custom policies of the registry beyond 24 with those of files are told once, by name', t => {
+test('D218: custom policies of the registry beyond 24 with those of files are reported once, by name', t => {
   const { configuration } = loadConfiguration(temporaryHome(t, { 'deployment.toml': '' }), [])
   const told: (readonly string[])[] = []
   let files = customPolicies('file', 20)

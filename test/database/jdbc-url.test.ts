@@ -114,7 +114,7 @@ test('hostname, port and name replace a URL', t => {
   )
 })
 
-test('item 12: shared_db takes hostname, port and name as apim_db does', t => {
+test('shared_db takes hostname, port and name as apim_db does', t => {
   const toml = '[database.shared_db]\ntype = "postgre"\nhostname = "db.example"\nport = 5433\nname = "people"'
   const home = temporaryHome(t, { 'deployment.toml': toml })
   const { configuration } = loadConfiguration(home, [])
@@ -132,7 +132,7 @@ for (const [type, expected] of [
   ['postgre', /must be set where type is postgre \(set url, or hostname, port and name\)/],
   ['mysql', /must be set where type is mysql \(set url, or hostname, port and name\)/],
 ] as const) {
-  test(`item 12: a section of type ${type} without a location is one error, with the keys that give one`, async t => {
+  test(`a section of type ${type} without a location is one error, with the keys that give one`, async t => {
     for (const section of ['apim_db', 'shared_db']) {
       const home = temporaryHome(t, { 'deployment.toml': `[database.${section}]\ntype = "${type}"` })
       const output = new Transcript()
@@ -143,7 +143,7 @@ for (const [type, expected] of [
   })
 }
 
-test('item 12: hints about TLS are those of the configured type', t => {
+test('hints about TLS are those of the configured type', t => {
   const hints = (type: string, rest: string): readonly string[] => {
     const home = temporaryHome(t, { 'deployment.toml': `[database.apim_db]\ntype = "${type}"\n${rest}` })
     return databaseSettings(loadConfiguration(home, []).configuration, home).warnings.map(({ hint }) => hint)
@@ -169,7 +169,7 @@ const EMBEDDED: readonly (readonly [string, string])[] = [
 
 for (const section of ['apim_db', 'shared_db']) {
   for (const [key, value] of EMBEDDED.slice(0, section === 'apim_db' ? EMBEDDED.length : 6)) {
-    test(`item 2: check says why database.${section}.${key} has no effect on the embedded database`, async t => {
+    test(`check says why database.${section}.${key} has no effect on the embedded database`, async t => {
       const home = temporaryHome(t, { 'deployment.toml': `[database.${section}]\n${key} = ${value}` })
       const output = new Transcript()
       assert.equal(await check(argumentsFor(home), output), 0)
@@ -179,7 +179,7 @@ for (const section of ['apim_db', 'shared_db']) {
   }
 }
 
-test('item 2: keys of the pool act, and are not warned of, where either database is a server', async t => {
+test('keys of the pool act, and are not warned of, where either database is a server', async t => {
   const pool = 'validationQuery = "SELECT 2"\npool_options.maxActive = 3\npool_options.validationInterval = 1000'
   const server = '[database.shared_db]\ntype = "postgre"\nurl = "jdbc:postgresql://127.0.0.1/x"'
   const home = temporaryHome(t, { 'deployment.toml': `[database.apim_db]\n${pool}\n${server}` })
@@ -206,7 +206,7 @@ test('check exits with 78 for unsupported databases and warns of properties with
   assert.match(unknown.text, /PasswordJavaRegEx.*a pattern that JavaScript accepts/)
 })
 
-test('item 4: a database server without encryption.key is an error, with the command that makes one', async t => {
+test('a database server without encryption.key is an error, with the command that makes one', async t => {
   const toml = configured('postgre', 'jdbc:postgresql://127.0.0.1/apim')
   const output = new Transcript()
   assert.equal(await check(argumentsFor(temporaryHome(t, { 'deployment.toml': toml })), output), 78)

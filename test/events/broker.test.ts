@@ -157,13 +157,13 @@ test('of several endpoints the next one replaces one that is down', { skip }, as
   await joined.connections(2)
 })
 
-test('refused credentials are told without the credentials', { skip }, async () => {
+test('refused credentials are reported without the credentials', { skip }, async () => {
   const refused = client([5672], 'refused', [], 'wrong-secret')
   await refused.lost()
   assert.doesNotMatch(JSON.stringify(refused.fields), /wrong-secret|guest/)
 })
 
-test('a message that is not understood is reported, and the next one is heard', { skip }, async () => {
+test('a message that is not understood is reported, and the next one is handled', { skip }, async () => {
   const [speaks, hears] = [client([5672], 'a', []), client([5672], 'b', ['t'])]
   hears.client.subscribe('refused', () => {
     throw new Error('wrong member')

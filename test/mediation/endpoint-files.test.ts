@@ -37,7 +37,7 @@ test('a sequence that names an endpoint without a file is an error, and is left 
   assert.match(errors.map(formatDiagnostic).join('\n'), /caller\.xml:1: endpoint key = stock: there is no endpoint/)
 })
 
-test('a changed endpoint is told like a changed sequence', async t => {
+test('a changed endpoint is reported like a changed sequence', async t => {
   const home = (url: string) =>
     temporaryHome(t, {
       [`${FOLDER}/endpoints/stock.xml`]: endpoint('stock', url),

@@ -167,7 +167,7 @@ for (const [title, row] of Object.entries(RESPONSES)) {
   })
 }
 
-test('response flow: an HTTP/1.0 client gets the edits, and its connection ends as ever', async t => {
+test('response flow: an HTTP/1.0 client gets the edits, and its connection ends with the response', async t => {
   const { gateway, backend } = await startFlows(t, [await flowsOf({ response: set('X-A', '1') })])
   const client = await connectPeer(gateway.port)
   client.send('GET /a/r HTTP/1.0\r\n\r\n')

@@ -39,7 +39,7 @@ async function notes(t: TestContext, texts: FlowTexts, { body = '', lines = '', 
   return shown.map(({ what, detail }) => `${what} ${detail}`)
 }
 
-test('a trace keeps nothing of messages unless it is told to', async t => {
+test('a trace keeps nothing of messages unless the configuration says so', async t => {
   assert.deepEqual(await notes(t, { request: READS }, { body: '{"name":"Ada"}' }), [])
 })
 

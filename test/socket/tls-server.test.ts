@@ -292,7 +292,7 @@ for (const hosts of [[], HOSTS]) {
   }
 
   for (const how of ['end', 'resetAndDestroy'] as const) {
-    test(`a client that says nothing and leaves by ${how} is told of (${hosts.length} hosts)`, async () => {
+    test(`a client that says nothing and leaves by ${how} is reported (${hosts.length} hosts)`, async () => {
       const listener = await listen({ hosts })
       const client = await tcpClient(listener.port)
       const owner = await listener.next()

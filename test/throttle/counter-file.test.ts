@@ -139,7 +139,7 @@ function flip(path: string, at: number): void {
 }
 
 for (const [name, damage, told, entries] of DAMAGES) {
-  test(`of a file with ${name} the whole batches in front count, and the damage is told`, async t => {
+  test(`of a file with ${name} the whole batches in front count, and the damage is reported`, async t => {
     const path = pathFor(t)
     const table = newTable(new Clock())
     admitted(table, table.counter(specOf('key', quotaOf(10))), 3)
@@ -151,17 +151,17 @@ for (const [name, damage, told, entries] of DAMAGES) {
   })
 }
 
-test('a device in the place of the file is told and not read', t => {
+test('a device in the place of the file is reported and not read', t => {
   const path = pathFor(t)
   symlinkSync('/dev/zero', path)
   assert.deepEqual(readCounterFile(path), { seed: undefined, entries: [], damage: 'it is no file' })
 })
 
-test('without a file there is nothing to restore, and nothing is told', t => {
+test('without a file there is nothing to restore, and nothing is reported', t => {
   assert.deepEqual(readCounterFile(pathFor(t)), { seed: undefined, entries: [], damage: '' })
 })
 
-test('a folder that cannot be written is told once, and once when it can be again', async t => {
+test('a folder that cannot be written is reported once, and once more when it can be', async t => {
   const path = pathFor(t)
   const clock = new Clock()
   const table = newTable(clock)

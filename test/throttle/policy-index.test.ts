@@ -65,7 +65,7 @@ test('a file governs what it names, then the registry, then the built-in tier; e
   assert.equal(new Set(versions).size, versions.length)
 })
 
-test('D200: a name that no policy has gets the smallest default tier of its level, and is told as unknown', () => {
+test('D200: a name that no policy has gets the smallest default tier of its level, and is reported as unknown', () => {
   const index = new PolicyIndex()
   const found = [index.application('None'), index.subscription('None'), index.advanced('None')]
   assert.deepEqual(

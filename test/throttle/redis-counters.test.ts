@@ -243,7 +243,7 @@ test('a Redis that refuses to write is an outage, and its error is logged', { sk
   await own.remove()
 })
 
-test('a wrong password is told once, without the password', { skip }, async () => {
+test('a wrong password is reported once, without the password', { skip }, async () => {
   const own = await RedisServer.start(['--requirepass', 'right-secret'])
   const gateway = client(own.plan({ password: 'wrong-secret' }))
   await isTrue('the refusal is logged', () => gateway.events.length > 0)

@@ -35,7 +35,7 @@ async function ask(running: RunningKeyManager, grantType: string, more: Readonly
 }
 
 for (const [grantType, sets] of GRANTS) {
-  test(`item 7: a module handles the grant ${grantType}`, async () => {
+  test(`a module handles the grant ${grantType}`, async () => {
     await using running = await startKeyManager({ files: FILES, sets })
     const user = await ask(running, grantType, { pin: '1', scope: 'orders:read orders:write' })
     assert.equal(user.status, 200, JSON.stringify(user.body))
@@ -63,7 +63,7 @@ for (const [grantType, sets] of GRANTS) {
   })
 }
 
-test('item 7: a validator refuses requests before the grant, with its reason', async () => {
+test('a validator refuses requests before the grant, with its reason', async () => {
   const sets = [
     `${TABLE}.pin.enable=true`,
     `${TABLE}.pin.grant_handler=pin.js`,
@@ -78,7 +78,7 @@ test('item 7: a validator refuses requests before the grant, with its reason', a
   assert.equal((await ask(running, 'pin', { pin: '1', device: 'known' })).status, 200)
 })
 
-test('item 7: a grant without a handler, or that is off, is not supported', async () => {
+test('a grant without a handler, or that is off, is not supported', async () => {
   const sets = [`${TABLE}.off.enable=false`, `${TABLE}.off.grant_handler=pin.js`, `${TABLE}.bare.enable=true`]
   await using running = await startKeyManager({ files: FILES, sets })
   for (const grantType of ['off', 'bare', 'kerberos', 'urn:ietf:params:oauth:grant-type:saml2-bearer']) {
@@ -87,7 +87,7 @@ test('item 7: a grant without a handler, or that is off, is not supported', asyn
   }
 })
 
-test('item 7: a module that is missing, or exports no such function, refuses the start', async () => {
+test('a module that is missing, or exports no such function, refuses the start', async () => {
   const sets = [`${TABLE}.pin.enable=true`]
   for (const [file, said] of [
     ['gone.js', /gone\.js is not there/],
@@ -103,7 +103,7 @@ for (const [grantType, sets] of [
   ['client_credentials', [`${TABLE}.client_credentials.grant_handler=org.example.oauth.Handler`]],
   ['urn:ietf:params:oauth:grant-type:jwt-bearer', [`${TABLE}.jwt_bearer.grant_validator=org.example.Validator`]],
 ] as const) {
-  test(`item 7: the grant ${grantType} is refused where its module is a Java class`, async () => {
+  test(`the grant ${grantType} is refused where its module is a Java class`, async () => {
     await using running = await startKeyManager({ files: FILES, sets })
     const refused = await ask(running, grantType, { username: USER.name, password: USER.password, assertion: 'a' })
     assert.deepEqual([refused.status, refused.body.error], [400, 'unsupported_grant_type'])

@@ -257,7 +257,7 @@ async function plantedRow(nodes: Nodes): Promise<void> {
 }
 
 for (const kind of ['postgre', 'mysql'] as const) {
-  test(`item 4: a node with another encryption.key is refused with the remedy, in ${kind}`, async t => {
+  test(`a node with another encryption.key is refused with the remedy, in ${kind}`, async t => {
     const database = await realDatabase(kind)
     if (typeof database === 'string') return t.skip(database)
     const registry = await database.open()
@@ -272,7 +272,7 @@ for (const kind of ['postgre', 'mysql'] as const) {
   })
 }
 
-test('item 4: a key that is configured for the embedded database replaces the generated one', async t => {
+test('a key that is configured for the embedded database replaces the generated one', async t => {
   const database = await realDatabase('h2')
   if (typeof database === 'string') return t.skip(database)
   const generated = await database.open()

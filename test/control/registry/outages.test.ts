@@ -26,7 +26,7 @@ class Recorded {
   }
 }
 
-test('item 12: an outage is told at once, every 30 s while it lasts, and when it ends', () => {
+test('an outage is reported at once, every 30 s while it lasts, and when it ends', () => {
   const recorded = new Recorded()
   let nowMs = 5000
   const outage = new DatabaseOutage({
@@ -50,7 +50,7 @@ test('item 12: an outage is told at once, every 30 s while it lasts, and when it
   assert.deepEqual([recorded.count(METRIC.apimDatabaseDown), recorded.count(METRIC.apimDatabaseFailures)], [0, 31])
 })
 
-test('item 12: the outage of a shared_db of its own is found without a request', async t => {
+test('the outage of a shared_db of its own is found without a request', async t => {
   const database = await realDatabase('postgre')
   if (typeof database === 'string') return t.skip(database)
   const gate = new TcpGate(await freePort(), 5432)

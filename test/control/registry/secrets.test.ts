@@ -168,7 +168,7 @@ test('a damaged key file refuses the start', t => {
 })
 
 for (const key of ['enable_token_encryption', 'enable_token_hashing']) {
-  test(`item 2: check says why ${key} has no effect: tokens are stored as hashes`, async t => {
+  test(`check says why ${key} has no effect: tokens are stored as hashes`, async t => {
     const home = temporaryHome(t, { 'deployment.toml': `[apim.oauth_config]\n${key} = true` })
     const output = new Transcript()
     assert.equal(await check(argumentsFor(home), output), 0)
