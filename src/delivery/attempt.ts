@@ -1,4 +1,5 @@
 /** Contract between the outbox and the senders of messages. */
+import type { AddressGuard } from './address-guard.ts'
 
 /** What became of one attempt to deliver. */
 export type AttemptResult =
@@ -8,6 +9,15 @@ export type AttemptResult =
   | { readonly kind: 'retry'; readonly cause: string; readonly afterMs: number | null }
   /** No later attempt can succeed: the delivery becomes a dead letter. */
   | { readonly kind: 'failed'; readonly cause: string }
+
+export interface SenderOptions<Limits> {
+  readonly guard: AddressGuard
+  /** Connections to one server: with one account, where there are accounts. */
+  readonly connectionsMax?: number
+  /** Certificates (PEM) that are trusted beside those of Node. */
+  readonly ca?: readonly string[]
+  readonly limits?: Partial<Limits>
+}
 
 /** Sends messages of one kind over a bounded number of connections. */
 export interface MessageSender<Message> {

@@ -8,7 +8,7 @@ import { LRUCache } from 'lru-cache'
 import type { Pool } from 'undici'
 import { growingTo } from '../runtime/lru-options.ts'
 import { type AddressGuard, AddressRefused } from './address-guard.ts'
-import type { AttemptResult, MessageSender } from './attempt.ts'
+import type { AttemptResult, MessageSender, SenderOptions } from './attempt.ts'
 import { openTunnel, ProxyRefused } from './proxy-tunnel.ts'
 import { retryAfterMs } from './retry-after.ts'
 import { trustOf } from './trust.ts'
@@ -27,15 +27,6 @@ export interface HttpMessage {
   readonly proxy: { readonly host: string; readonly port: number } | null
   /** The same for every attempt, so that the provider can find duplicates. */
   readonly idempotencyKey: string
-}
-
-interface HttpSenderOptions {
-  readonly guard: AddressGuard
-  /** Connections to one origin. */
-  readonly connectionsMax?: number
-  /** Certificates (PEM) that are trusted beside those of Node. */
-  readonly ca?: readonly string[]
-  readonly limits?: Partial<HttpSenderLimits>
 }
 
 interface HttpSenderLimits {
@@ -96,7 +87,7 @@ export class HttpSender implements MessageSender<HttpMessage> {
     dispose: pool => void pool.close().catch(() => {}),
   })
 
-  constructor({ guard, connectionsMax = CONNECTIONS_MAX, ca = [], limits = {} }: HttpSenderOptions) {
+  constructor({ guard, connectionsMax = CONNECTIONS_MAX, ca = [], limits = {} }: SenderOptions<HttpSenderLimits>) {
     this.#guard = guard
     this.#connectionsMax = connectionsMax
     this.#trust = trustOf(ca)

@@ -9,7 +9,7 @@ import { LRUCache } from 'lru-cache'
 import type { createTransport, SMTPPoolOptions } from 'nodemailer'
 import { growingTo } from '../runtime/lru-options.ts'
 import { type AddressGuard, AddressRefused } from './address-guard.ts'
-import type { AttemptResult, MessageSender } from './attempt.ts'
+import type { AttemptResult, MessageSender, SenderOptions } from './attempt.ts'
 import { trustOf } from './trust.ts'
 
 export interface MailServer {
@@ -39,15 +39,6 @@ export interface MailMessage {
   readonly signature: string
   /** `<id@domain>`, the same for every attempt, so that receivers can find duplicates. */
   readonly messageId: string
-}
-
-interface SmtpSenderOptions {
-  readonly guard: AddressGuard
-  /** Connections to one server with one account. */
-  readonly connectionsMax?: number
-  /** Certificates (PEM) that are trusted beside those of Node. */
-  readonly ca?: readonly string[]
-  readonly limits?: Partial<SmtpSenderLimits>
 }
 
 interface SmtpSenderLimits {
@@ -111,7 +102,7 @@ export class SmtpSender implements MessageSender<MailMessage> {
   /** Ends of the pauses after refused logins, by the key of the pool. */
   readonly #pausedUntilMs = new LRUCache<string, number>(growingTo(POOLS_MAX))
 
-  constructor({ guard, connectionsMax = CONNECTIONS_MAX, ca = [], limits = {} }: SmtpSenderOptions) {
+  constructor({ guard, connectionsMax = CONNECTIONS_MAX, ca = [], limits = {} }: SenderOptions<SmtpSenderLimits>) {
     this.#options = { guard, connectionsMax, trust: trustOf(ca) }
     this.#limits = { ...LIMITS, ...limits }
   }

@@ -2,16 +2,15 @@
 import assert from 'node:assert/strict'
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
 import type { AttemptResult } from '../../src/delivery/attempt.ts'
 import type { Outbox } from '../../src/delivery/outbox.ts'
-import { KINDS } from '../control/registry/real-databases.ts'
 import {
   acceptAll,
+  type Clause,
   DELIVERED,
+  describeClauses,
   MAIL,
   numbered,
-  outboxDatabase,
   type OutboxFixture,
   readCountsOf,
   readState,
@@ -21,8 +20,6 @@ import {
   TENANT,
   TestClock,
 } from './outbox-databases.ts'
-
-type Clause = (fixture: OutboxFixture) => Promise<void>
 
 const CLAUSES: readonly (readonly [string, Clause])[] = [
   ['three hundred events of two senders are delivered once each, with at most the concurrency on the way', deliversAll],
@@ -43,28 +40,7 @@ const CLAUSES: readonly (readonly [string, Clause])[] = [
   ['results wait for a database that is away, and none is lost', survivesErrors],
 ]
 
-for (const kind of KINDS) {
-  describe(`deliveries from ${kind}`, () => {
-    let fixture: OutboxFixture | string
-    before(async () => {
-      fixture = await outboxDatabase(kind)
-    })
-    after(async () => {
-      if (typeof fixture !== 'string') await fixture.remove()
-    })
-    for (const [clause, body] of CLAUSES) {
-      test(clause, async t => {
-        if (typeof fixture === 'string') return t.skip(fixture)
-        const { db } = (await fixture.open()).connection
-        for (const table of ['delivery_messages', 'delivery_keys', 'delivery_senders'] as const) {
-          await db.deleteFrom(table).execute()
-        }
-        await db.updateTable('delivery_lease').set({ until_ms: 0 }).execute()
-        await body(fixture)
-      })
-    }
-  })
-}
+describeClauses('deliveries from', CLAUSES)
 
 const NEVER = new AbortController().signal
 

@@ -1,6 +1,7 @@
 /** Outboxes on each database, in a schema of their own per test, with a clock and errors that the test chooses. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
 import type { Kysely } from 'kysely'
 import { type ConnectionSettings, databaseSettings } from '../../src/database/database-settings.ts'
 import type { AttemptResult } from '../../src/delivery/attempt.ts'
@@ -8,7 +9,7 @@ import type { OutboxClock } from '../../src/delivery/database-clock.ts'
 import type { Delivery, SenderId } from '../../src/delivery/delivery.ts'
 import { DeliveryRun, type DeliveryRunOptions } from '../../src/delivery/delivery-run.ts'
 import { Outbox, type OutboxOptions } from '../../src/delivery/outbox.ts'
-import { type RealDatabase, realDatabase } from '../control/registry/real-databases.ts'
+import { KINDS, type RealDatabase, realDatabase } from '../control/registry/real-databases.ts'
 import { loadConfiguration } from '../harness/configuration.ts'
 import { kyselyOf, type StatementFault } from './faulty-connection.ts'
 
@@ -43,6 +44,34 @@ export async function outboxDatabase(kind: RealDatabase['kind']): Promise<Outbox
     await database.remove()
   }
   return { database, settings, open, remove }
+}
+
+export type Clause = (fixture: OutboxFixture) => Promise<void>
+
+/** One test per database and clause, which begins with empty tables and without a holder of the lease. */
+export function describeClauses(title: string, clauses: readonly (readonly [string, Clause])[]): void {
+  for (const kind of KINDS) {
+    describe(`${title} ${kind}`, () => {
+      let fixture: OutboxFixture | string
+      before(async () => {
+        fixture = await outboxDatabase(kind)
+      })
+      after(async () => {
+        if (typeof fixture !== 'string') await fixture.remove()
+      })
+      for (const [clause, body] of clauses) {
+        test(clause, async t => {
+          if (typeof fixture === 'string') return t.skip(fixture)
+          const { db } = (await fixture.open()).connection
+          for (const table of ['delivery_messages', 'delivery_keys', 'delivery_senders'] as const) {
+            await db.deleteFrom(table).execute()
+          }
+          await db.updateTable('delivery_lease').set({ until_ms: 0 }).execute()
+          await body(fixture)
+        })
+      }
+    })
+  }
 }
 
 export class TestClock implements OutboxClock {

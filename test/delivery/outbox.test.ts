@@ -1,17 +1,17 @@
 /** The outbox on each database: acceptance, limits, keys, pages, dead letters, retention. */
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { test } from 'node:test'
 import { SecretBox, SecretCipher } from '../../src/database/secret-cipher.ts'
 import type { AttemptResult } from '../../src/delivery/attempt.ts'
 import type { AcceptOrder, Delivery, SenderId } from '../../src/delivery/delivery.ts'
 import type { Outbox } from '../../src/delivery/outbox.ts'
-import { KINDS } from '../control/registry/real-databases.ts'
 import {
   acceptAll,
+  type Clause,
   DELIVERED,
+  describeClauses,
   MAIL,
   numbered,
-  outboxDatabase,
   type OutboxFixture,
   readCountsOf,
   readState,
@@ -21,8 +21,6 @@ import {
   TENANT,
   TestClock,
 } from './outbox-databases.ts'
-
-type Clause = (fixture: OutboxFixture) => Promise<void>
 
 const CLAUSES: readonly (readonly [string, Clause])[] = [
   ['an event is stored as it is, in its order', storesEvents],
@@ -42,27 +40,7 @@ const CLAUSES: readonly (readonly [string, Clause])[] = [
   ['retention removes what is too old and too much, but nothing by age after the clock has jumped', expires],
 ]
 
-for (const kind of KINDS) {
-  describe(`the outbox in ${kind}`, () => {
-    let fixture: OutboxFixture | string
-    before(async () => {
-      fixture = await outboxDatabase(kind)
-    })
-    after(async () => {
-      if (typeof fixture !== 'string') await fixture.remove()
-    })
-    for (const [clause, body] of CLAUSES) {
-      test(clause, async t => {
-        if (typeof fixture === 'string') return t.skip(fixture)
-        const { connection } = await fixture.open()
-        for (const table of ['delivery_messages', 'delivery_keys', 'delivery_senders'] as const) {
-          await connection.db.deleteFrom(table).execute()
-        }
-        await body(fixture)
-      })
-    }
-  })
-}
+describeClauses('the outbox in', CLAUSES)
 
 function order(text: string, key: string | null = null, tenant = TENANT): AcceptOrder {
   return { tenant, key, deliveries: [{ sender: { ...SMS, tenant }, event: JSON.stringify({ text }) }] }
