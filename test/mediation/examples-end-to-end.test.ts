@@ -72,6 +72,8 @@ for (const example of EXAMPLES) {
       const shown = JSON.stringify([body, backend.got, said])
       expectMessage({ start: String(status), fields, body }, exchange.response, `response ${shown}`)
       backend.check(shown)
+      const { logged } = exchange
+      if (logged !== undefined) assert.ok(holds(JSON.stringify(gateway.reports.slice(before)), logged), shown)
     }
   })
 }
