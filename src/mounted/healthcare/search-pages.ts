@@ -12,9 +12,9 @@ import {
   candidatesOf,
   type Condition,
   conditionOf,
-  listOf,
   type Lookup,
   lookupOf,
+  numbered,
   orderOf,
   type OrderColumn,
   reversed,
@@ -98,6 +98,7 @@ type PageRow = Parameters<typeof storedVersion>[0] & { readonly [key: `k${number
 interface PreparedSearch {
   /** A term that every match has, whose services are read; null without one. */
   readonly term: bigint | null
+  readonly dialect: StorageConnection['dialect']
   /** All such terms. */
   readonly terms: readonly bigint[]
   /** Numbers of all services that can match; null: too many to list. */
@@ -128,10 +129,19 @@ async function prepare(
   const values = lookups.reduce((sum, { lookup }) => sum + valuesIn(lookup), 0)
   const way = values > VALUES_EACH_MAX ? 'all' : 'each'
   const terms = lookups.flatMap(({ term }) => term ?? [])
+  const { dialect } = connection
   const positive = lookups.filter(({ isNegated }) => !isNegated).map(({ lookup }) => lookup)
   const search = (term: bigint | null, candidates: readonly number[] | null, pageWay: 'each' | 'all') => {
     const whole = by(candidates === null ? 'all' : way, term)
-    return { term, terms, candidates, whole, conditions: by(pageWay, term), without: (of: bigint) => by(way, of) }
+    return {
+      dialect,
+      term,
+      terms,
+      candidates,
+      whole,
+      conditions: by(pageWay, term),
+      without: (of: bigint) => by(way, of),
+    }
   }
   if (positive.some(({ kind }) => kind === 'nothing')) return search(null, [], way)
   const [term = null] = terms
@@ -171,14 +181,18 @@ async function listCandidates(
 }
 
 /** `from … where …`: all matches. */
-function matchesOf({ conditions, candidates, term }: PreparedSearch, more: readonly Condition[], joined: boolean) {
+function matchesOf(
+  { conditions, candidates, term, dialect }: PreparedSearch,
+  more: readonly Condition[],
+  joined: boolean,
+) {
   const sorts = joined ? sql`inner join healthcare_sorts o on o.pk = s.pk` : sql``
   const live = sql`s.is_deleted = 0`
   if (candidates === null && term !== null) {
     const where = allOf([sql`d.term = ${term}`, live, ...conditions, ...more])
     return sql`from healthcare_terms d inner join healthcare_services s on s.pk = d.pk ${sorts} where ${where}`
   }
-  const listed = candidates === null ? [] : [sql`s.pk in (${listOf(candidates)})`]
+  const listed = candidates === null ? [] : [numbered(candidates, dialect)]
   return sql`from healthcare_services s ${sorts} where ${allOf([...listed, live, ...conditions, ...more])}`
 }
 
