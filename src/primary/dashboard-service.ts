@@ -209,10 +209,7 @@ async function connectionStates({ reactors }: NonNullable<DashboardSources['gate
 interface ApiSums {
   readonly requests: number
   readonly faults: number
-  readonly requestBytes: number
   readonly responseBytes: number
-  /** Sum of the times from first to last byte. */
-  readonly seconds: number
   /** Requests per bucket of time. */
   readonly total: readonly number[]
   readonly backend: readonly number[]
@@ -224,9 +221,7 @@ function sumOfRow(memory: SharedArrayBuffer, row: number): ApiSums {
   return {
     requests: sum(({ requests }) => requests),
     faults: sum(({ faults }) => faults),
-    requestBytes: sum(({ requestBytes }) => requestBytes),
     responseBytes: sum(({ responseBytes }) => responseBytes),
-    seconds: sum(({ durations }) => durations.total?.sumSeconds ?? 0),
     total: added(samples.map(({ durations }) => durations.total?.buckets ?? [])),
     backend: added(samples.map(({ durations }) => durations.backend?.buckets ?? [])),
   }
