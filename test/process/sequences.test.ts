@@ -118,3 +118,22 @@ test('sequences in the layout of the reference platform are found', async () => 
   const gateway = await start(at)
   assert.deepEqual(await bodies(gateway, 1), new Set(['{"words":"from there"}']))
 })
+
+test('check and each start name the APIs whose Sequences/ run', async () => {
+  const at = home()
+  put(
+    at,
+    'apis/Mine/api.yaml',
+    `type: api\nversion: v4.0.0\ndata:\n  name: Mine\n  context: /mine\n  version: 1.0.0\n  securityScheme: [none]
+  endpointConfig:\n    endpoint_type: http\n    production_endpoints:\n      url: http://127.0.0.1:${backend.port}\n`,
+  )
+  put(at, 'apis/Mine/Sequences/in-sequence/mine.xml', wording('mine', 'of the project'))
+  const named = 'API Mine 1.0.0: runs request mine'
+  assert.match((await sluice(at, 'check')).out, new RegExp(`^flows +${named}$`, 'm'))
+  const started = await start(at)
+  assert.ok(started.program.events.some(({ msg }) => msg === named))
+  const client = await dial(started)
+  client.send('GET /mine/1.0.0/x HTTP/1.1\r\nHost: a\r\n\r\n')
+  assert.equal((await takeResponse(client)).body, '{"words":"of the project"}')
+  client.destroy()
+})

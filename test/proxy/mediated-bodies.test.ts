@@ -17,6 +17,12 @@ const toType = (type: string) => setAxis2('messageType', type)
 const EDIT =
   '<payloadFactory media-type="json"><format>{"id":$1}</format><args><arg evaluator="json" expression="$.id"/></args></payloadFactory>'
 
+/** Compares one text with a pattern for each item: seconds of work that the sender of the items chooses. */
+const SLOW = `<property name="p" expression="json-eval($.a)"/>
+  <foreach collection="\${payload.items}"><sequence>
+    <filter source="get-property('p')" regex="(a+)+b"><then><drop/></then></filter>
+  </sequence></foreach>`
+
 let respond: { readonly type: string; readonly body: string } = { type: 'application/json', body: '{}' }
 const backend = await StrictBackend.listen(() => {
   const { type, body } = respond
@@ -37,6 +43,8 @@ const gateway = await startGateway([
     request: '<guardrail type="wordCount" max="1"/>',
     response: '<guardrail type="wordCount" max="1"/>',
   }),
+  await api('/slow', { request: SLOW }),
+  { context: '/passed', port: backend.port },
 ])
 after(() => {
   gateway.stop()
@@ -70,6 +78,8 @@ const HOSTILE: readonly (readonly [
   ['an expanding entity', () => '<!DOCTYPE a [<!ENTITY b "bb">]><a>&b;</a>', XML_TYPE, 400, 102520],
   ['a gzip bomb', () => gzipSync(Buffer.alloc(96 * MIB)), { ...JSON_TYPE, 'Content-Encoding': 'gzip' }, 413, 102521],
   ['4 MiB of numbers', () => `[${'1,'.repeat(2 * MIB)}1]`, JSON_TYPE, 413, 102521],
+  ['60 MiB of numbers', () => `[${'1,'.repeat(30 * MIB)}1]`, JSON_TYPE, 413, 102521],
+  ['100 MB of numbers', () => `[${'1,'.repeat(50_000_000)}1]`, JSON_TYPE, 413, 102530],
   ['invalid UTF-8', () => Buffer.from([0x22, 0xff, 0x22]), JSON_TYPE, 400, 102520],
   ['an unknown coding', () => 'x', { ...JSON_TYPE, 'Content-Encoding': 'compress' }, 415, 102522],
   ['an unknown charset', () => 'x', { 'Content-Type': 'text/plain; charset=koi8-r' }, 415, 102522],
@@ -83,6 +93,21 @@ for (const [name, body, fields, status, code] of HOSTILE) {
     assert.equal((await post('/read/a', '{"a":1}', JSON_TYPE)).status, 200)
   })
 }
+
+test('a message that computes for seconds gets a code, and those that pass are answered before it', async () => {
+  const items = Array.from({ length: 60_000 }, () => 1)
+  const answered: string[] = []
+  const slow = post('/slow/a', JSON.stringify({ items, a: 'a'.repeat(8000) }), JSON_TYPE)
+  const passed = Array.from({ length: 20 }, async () => {
+    assert.equal((await post('/passed/a', '{"a":1}', JSON_TYPE)).status, 200)
+    answered.push('passed')
+  })
+  const response = await slow
+  answered.push('slow')
+  await Promise.all(passed)
+  assert.equal(JSON.parse(response.body).fault.code, 102542)
+  assert.equal(answered.at(-1), 'slow')
+})
 
 function lastRequest(): StrictMessage {
   return backend.requests.at(-1)!
