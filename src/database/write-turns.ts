@@ -4,10 +4,9 @@
  * seconds. Turns are taken in the order in which they were asked for. The lock of SQLite alone keeps writers apart:
  * whoever keeps a turn for long, or has died with it, is passed over.
  */
-import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads'
+import { processMemory, shareMemory } from '../runtime/process-memory.ts'
 
-/** Each thread has what the thread that started it had then. */
-const KEY = 'sluice.writeTurns'
+const MEMORY = 'write turns'
 /** Milliseconds of one turn; then the next one begins. Transactions are shorter, unless the disk is slow. */
 const TURN_MS = 250
 
@@ -25,20 +24,16 @@ const FNV_PRIME = 0x01000193
 
 /** In the main thread, before it starts others. */
 export function shareWriteTurns(): void {
-  setEnvironmentData(KEY, new SharedArrayBuffer(BYTES))
+  shareMemory(MEMORY, BYTES)
 }
-
-/** For a thread of a process whose main thread has shared none, such as a command or a test. */
-let ofThread: SharedArrayBuffer | null = null
 
 export class WriteTurns {
   readonly #cells: Int32Array
 
   /** `file`: as all threads name it. */
   constructor(file: string) {
-    const shared = getEnvironmentData(KEY)
-    ofThread ??= shared instanceof SharedArrayBuffer ? shared : new SharedArrayBuffer(BYTES)
-    this.#cells = new Int32Array(ofThread, rowOf(file) * ROW_CELLS * Int32Array.BYTES_PER_ELEMENT, ROW_CELLS)
+    const at = rowOf(file) * ROW_CELLS * Int32Array.BYTES_PER_ELEMENT
+    this.#cells = new Int32Array(processMemory(MEMORY, BYTES), at, ROW_CELLS)
   }
 
   /** Resolves with the ticket of this turn, which ends with `end`. */

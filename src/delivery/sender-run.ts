@@ -31,8 +31,8 @@ export interface RunContext {
   readonly lease: Lease
   readonly schedule: RetrySchedule
   /**
-   * `claimedAt` (`performance.now()`): a moment after the claim was committed. What is read from now on is as new as any
-   * event that was stored or replayed before the claim.
+   * `claimedAt` (`performance.now()`): a moment after the claim was committed. What is read from now on is as new as
+   * any event that was stored or replayed before the claim.
    */
   readonly compose: (delivery: Delivery, signal: AbortSignal, claimedAt: number) => Promise<AttemptResult>
   readonly random: () => number

@@ -3,10 +3,9 @@
  * threads and the control thread count in the same cells, whole numbers with atomic additions, because worker threads
  * come and go. A delivery costs some ten additions. `delivery-metrics.ts` renders the counts.
  */
-import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads'
+import { processMemory, shareMemory } from '../runtime/process-memory.ts'
 
-/** Each thread has what the thread that started it had then. */
-const KEY = 'sluice.deliveries'
+const MEMORY = 'counts of deliveries'
 
 /** `platform`: mails of `[apim.notification]`. `other`: channels that have no row. */
 export const CHANNELS = ['sms', 'email', 'platform', 'other'] as const
@@ -56,7 +55,7 @@ const BYTES = CHANNELS.length * CHANNEL_CELLS * BigInt64Array.BYTES_PER_ELEMENT
 
 /** In the main thread, before it starts others: all threads of the process count in the same memory. */
 export function shareDeliveryCounts(): void {
-  setEnvironmentData(KEY, new SharedArrayBuffer(BYTES))
+  shareMemory(MEMORY, BYTES)
 }
 
 interface DeliverySample {
@@ -74,10 +73,9 @@ export class DeliveryCounts {
     this.#cells = new BigInt64Array(shared)
   }
 
-  /** That of the process; a new one where the main thread has shared none, as in commands and tests. */
+  /** Those of the process. */
   static ofProcess(): DeliveryCounts {
-    const shared = getEnvironmentData(KEY)
-    return new DeliveryCounts(shared instanceof SharedArrayBuffer ? shared : undefined)
+    return new DeliveryCounts(processMemory(MEMORY, BYTES))
   }
 
   count(channel: string, event: DeliveryEvent, deliveries: number): void {

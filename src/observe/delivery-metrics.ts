@@ -8,7 +8,7 @@ const DURATION_SERIES = {
   delivery: ['delivery_duration_seconds', 'Time from the acceptance to the delivery, by channel.'],
 } as const
 
-/** Text format of Prometheus. The channel `other` is left out where it has no deliveries, and so are empty histograms. */
+/** Text format of Prometheus. A channel `other` without deliveries is left out, and so are empty histograms. */
 export function renderDeliveryMetrics(counts: DeliveryCounts): string {
   const rows = CHANNELS.map(channel => ({ channel, labels: `channel="${channel}"`, sample: counts.sample(channel) }))
   const shown = rows.filter(({ channel, sample }) => channel !== 'other' || sample.events.accepted > 0)
