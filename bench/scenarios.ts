@@ -1,7 +1,7 @@
 /** The scenarios, as data: requests and connections of the load, and the metrics that the table shows. */
 import { LIMIT_SCENARIOS } from './paired/limit-scenarios.ts'
 import { MEDIATION_SCENARIOS } from './paired/mediation-scenarios.ts'
-import { type PairedScenario, PAIRED_SCENARIOS } from './paired/paired-scenarios.ts'
+import { COST_COLUMNS, type PairedScenario, PAIRED_SCENARIOS } from './paired/paired-scenarios.ts'
 import type { MetricName } from './metric.ts'
 
 export const BODY_BYTES = { '1k': 1024, '10k': 10_240, '100k': 102_400, '1m': 1_048_576 } as const
@@ -117,16 +117,6 @@ export type Scenario =
   | Healthcare
   | Deliveries
 
-const SMALL_COLUMNS: readonly MetricName[] = [
-  'cpuMicrosPerRequest',
-  'userMicrosPerRequest',
-  'systemMicrosPerRequest',
-  'requestsPerSecond',
-  'busyPercent',
-  'p50Ms',
-  'p99Ms',
-  'rssMiB',
-]
 const BODY_COLUMNS: readonly MetricName[] = [
   'cpuSecondsPerGigabyte',
   'cpuMicrosPerRequest',
@@ -217,15 +207,10 @@ export function capabilityFor(scenario: Scenario): Capability | undefined {
 }
 
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
-  bare: download('Bare GET, 1 KiB, 64 keep-alive connections', '1k', 64, SMALL_COLUMNS),
-  'bare-512': download('Bare GET, 1 KiB, 512 keep-alive connections', '1k', 512, SMALL_COLUMNS),
+  bare: download('Bare GET, 1 KiB, 64 keep-alive connections', '1k', 64, COST_COLUMNS),
+  'bare-512': download('Bare GET, 1 KiB, 512 keep-alive connections', '1k', 512, COST_COLUMNS),
   'bare-two-cores': {
-    ...download(
-      'Bare GET, 1 KiB, 64 connections, two workers on two processors with the load',
-      '1k',
-      64,
-      SMALL_COLUMNS,
-    ),
+    ...download('Bare GET, 1 KiB, 64 connections, two workers on two processors with the load', '1k', 64, COST_COLUMNS),
     usesBothCores: true,
   },
   'down-10k': download('GET, 10 KiB down, 64 connections', '10k', 64, BODY_COLUMNS),
@@ -242,12 +227,12 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     columns: BODY_COLUMNS,
   },
   'connection-per-request': {
-    ...download('GET, 1 KiB, a connection per request, 64 at a time', '1k', 64, SMALL_COLUMNS),
+    ...download('GET, 1 KiB, a connection per request, 64 at a time', '1k', 64, COST_COLUMNS),
     connectionPerRequest: true,
   },
-  tls: { ...download('GET, 1 KiB over TLS 1.3, 64 keep-alive connections', '1k', 64, SMALL_COLUMNS), tls: 'client' },
+  tls: { ...download('GET, 1 KiB over TLS 1.3, 64 keep-alive connections', '1k', 64, COST_COLUMNS), tls: 'client' },
   'tls-backend': {
-    ...download('GET, 1 KiB, TLS 1.3 to the backend, 64 connections', '1k', 64, SMALL_COLUMNS),
+    ...download('GET, 1 KiB, TLS 1.3 to the backend, 64 connections', '1k', 64, COST_COLUMNS),
     tls: 'backend',
   },
   'tls-handshakes': {
@@ -275,7 +260,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     connections: 64,
     messageBytes: 128,
     unit: 'message',
-    columns: SMALL_COLUMNS,
+    columns: COST_COLUMNS,
   },
   'ws-throughput': {
     kind: 'tunnels',

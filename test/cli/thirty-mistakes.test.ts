@@ -129,5 +129,5 @@ test('there are thirty files or more', () => assert.ok(FILES.length >= 30))
 
 for (const [path, mistake] of FILES) {
   const [line, said] = mistake
-  test(`one mistake in ${path}:${line} is reported once, with a remedy: ${said.source}`, t => saysOnce(t, path, mistake))
+  test(`one mistake in ${path}:${line} is reported once with a remedy: ${said.source}`, t => saysOnce(t, path, mistake))
 }
