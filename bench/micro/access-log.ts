@@ -49,6 +49,7 @@ function recordFor(requestTarget: string, i: number): AccessRecord {
     persists: true,
     captured: ['x-forwarded-for', '198.51.100.9'],
     caller: { user: 'ann' },
+    trace: null,
   }
 }
 

@@ -8,7 +8,7 @@ const VARIABLES = [
   ...['remote_addr', 'remote_user', 'time_local', 'time_iso8601', 'msec', 'request', 'request_method', 'request_uri'],
   ...['uri', 'args', 'server_protocol', 'scheme', 'host', 'status', 'body_bytes_sent', 'request_body_bytes'],
   ...['request_time', 'upstream_addr', 'upstream_connect_time', 'upstream_header_time', 'upstream_response_time'],
-  ...['connection', 'request_id', 'api', 'error_code', 'source_state', 'target_state'],
+  ...['connection', 'request_id', 'trace_id', 'span_id', 'api', 'error_code', 'source_state', 'target_state'],
   // What Apache words in another way.
   ...['request_microseconds', 'request_milliseconds', 'request_seconds', 'body_bytes_or_dash', 'query_string'],
   ...['connection_status', 'nothing', 'seconds', 'milliseconds'],
@@ -20,6 +20,9 @@ type LogPart = { readonly text: string } | { readonly variable: LogVariable } | 
 
 /** Those that nginx has no name for are written as directives only. */
 const APACHE_ONLY: readonly LogVariable[] = VARIABLES.slice(VARIABLES.indexOf('request_microseconds'))
+
+/** Names of nginx's module for OpenTelemetry. */
+const SYNONYMS: Readonly<Record<string, LogVariable>> = { otel_trace_id: 'trace_id', otel_span_id: 'span_id' }
 
 const TEMPLATE_CHARS_MAX = 1024
 const NGINX = /\$(?:\{(\w+)\}|(\w+))/g
@@ -60,7 +63,7 @@ export function readLogTemplate(template: string): readonly LogPart[] | undefine
 }
 
 function nginxPart(name: string): readonly LogPart[] | undefined {
-  const variable = VARIABLES.find(one => one === name)
+  const variable = SYNONYMS[name] ?? VARIABLES.find(one => one === name)
   if (variable !== undefined && !APACHE_ONLY.includes(variable)) return [{ variable }]
   return name.startsWith('http_') ? fieldPart(name.slice('http_'.length).replaceAll('_', '-')) : undefined
 }

@@ -4,6 +4,7 @@
  */
 import type { CapturedFields } from '../http1/captured-fields.ts'
 import type { CorrelationId } from '../proxy/exchange/correlation-id.ts'
+import type { TraceContext } from '../proxy/exchange/trace-context.ts'
 import { escapeHex } from './escape.ts'
 import { redactUrl } from './redact.ts'
 
@@ -56,6 +57,8 @@ export interface AccessRecord {
   readonly captured: CapturedFields
   /** Null without authentication. */
   readonly caller: { readonly user: string } | null
+  /** Null where requests are not traced. */
+  readonly trace: Pick<TraceContext, 'isStarted' | 'isSampled' | 'traceId' | 'ownId'> | null
 }
 
 /** Longest logged text of each field, in characters. */

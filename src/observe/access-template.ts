@@ -51,6 +51,8 @@ const VALUES = {
   connection: ({ record }) => String(record.sourceId),
   connection_status: ({ record }) => (record.status === 0 ? 'X' : record.persists ? '+' : DASH),
   request_id: ({ record }) => record.correlation.text,
+  trace_id: ({ record: { trace } }) => (trace?.isStarted ? trace.traceId : DASH),
+  span_id: ({ record: { trace } }) => (trace?.isStarted && trace.isSampled ? trace.ownId : DASH),
   api: ({ record }) => record.apiName || DASH,
   error_code: ({ record }) => String(transportCode(record.errorBase, record.errorState)),
   source_state: ({ record }) => stateName(record.sourceState),

@@ -81,6 +81,7 @@ function eventLine(exchange: Exchange, { hasSizes, address }: AnalyticsSettings,
     ? `,"request_bytes":${exchange.requestBodyBytes},"response_bytes":${exchange.responseBodyBytes}`
     : ''
   return `{"time":"${new Date(startedMs + offsetMs).toISOString()}","correlation_id":"${text(exchange.correlationId)}",\
+"trace_id":${named(exchange.trace?.isStarted ? exchange.trace.traceId : '')},\
 "api":${named(api?.name)},"api_version":${named(api?.version)},"resource":${named(exchange.resource?.template)},\
 "method":"${text(exchange.method)}","path":"${text(pathOf(exchange.requestTarget))}","status":${exchange.status},\
 "error_code":${code},"error_type":${code === 0 ? 'null' : `"${errorType(code)}"`},"key_type":"${exchange.keyType}",\

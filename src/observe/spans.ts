@@ -37,8 +37,9 @@ const SWITCHED = 101
 const CLIENT_ERROR = 400
 const SERVER_ERROR = 500
 
-/** The spans of an exchange, that of the request first. */
+/** The spans of an exchange, that of the request first; of a request of a sequence those of its backend. */
 export function spansOf(record: ExchangeRecord): readonly Span[] {
+  if (record.isCall) return backendSpans(record)
   return [serverSpan(record), ...phaseSpans(record), ...backendSpans(record)]
 }
 
@@ -85,8 +86,9 @@ function phaseSpans(record: ExchangeRecord): readonly Span[] {
   return TRACE_PHASES.flatMap((name, index) => {
     const startMs = record.phases[index * 2] ?? 0
     if (startMs === 0) return []
-    const endMs = record.phases[index * 2 + 1]! || record.doneMs
-    return [{ ...childOf(record, record.spanId), name, startMs, endMs: Math.max(startMs, endMs) }]
+    // The clock of the exchange stands still during an event, that of the phases does not.
+    const endMs = Math.min(record.phases[index * 2 + 1]! || record.doneMs, record.doneMs)
+    return [{ ...childOf(record, record.spanId), name, startMs: Math.min(startMs, endMs), endMs }]
   })
 }
 

@@ -2,7 +2,6 @@
  * Records of traced exchanges: what an exchange has at its end, collected in batches and handed to the control thread,
  * which makes spans of them. Whether an exchange is recorded is decided at its end, so that faults are never missed.
  */
-import { randomSpanId } from '../http1/trace-parent.ts'
 import { transportCode } from '../protocol/failure-table.ts'
 import type { Exchange } from '../proxy/exchange/exchange.ts'
 import { type TraceContext, TRACE_PHASES, type TraceSampling } from '../proxy/exchange/trace-context.ts'
@@ -27,8 +26,10 @@ export interface TraceBatch {
   readonly records: string
 }
 
-/** One traced exchange; times in milliseconds since 1970, 0: the exchange did not reach that step. */
+/** One traced exchange, or a request of its sequences; times in milliseconds since 1970, 0: the exchange did not reach that step. */
 export interface ExchangeRecord {
+  /** A request that a sequence has made within the span `spanId`. */
+  readonly isCall: boolean
   readonly traceId: string
   /** Span of the client; '' without one. */
   readonly parentId: string
@@ -96,7 +97,18 @@ export class TraceRecords {
   /** Takes an exchange that is over. */
   done(exchange: Exchange, trace: TraceContext): void {
     if (!trace.isSampled && (!isFault(exchange) || !trace.isStarted || this.#faultsLeft-- <= 0)) return
-    this.#records.push(recordOf(exchange, trace, this.#options.wallOffsetMs()))
+    this.#add({ ...recordOf(exchange, trace, this.#options.wallOffsetMs()), isCall: false })
+  }
+
+  /** Takes a request of a sequence that is over. */
+  called(exchange: Exchange, trace: TraceContext): void {
+    if (!trace.isSampled) return
+    const record = recordOf(exchange, trace, this.#options.wallOffsetMs())
+    this.#add({ ...record, isCall: true, spanId: trace.parentId })
+  }
+
+  #add(record: ExchangeRecord): void {
+    this.#records.push(record)
     if (this.#records.length >= BATCH_RECORDS) this.flush()
   }
 
@@ -127,7 +139,7 @@ function isFault({ errorBase, status }: Exchange): boolean {
   return errorBase !== 0 || status >= SERVER_ERROR
 }
 
-function recordOf(exchange: Exchange, trace: TraceContext, offsetMs: number): ExchangeRecord {
+function recordOf(exchange: Exchange, trace: TraceContext, offsetMs: number): Omit<ExchangeRecord, 'isCall'> {
   const { api, caller, requestTarget, pathAt, sentMs, connectMs } = exchange
   const wall = (ms: number): number => (ms > 0 ? ms + offsetMs : 0)
   const [path, query] = pathAndQuery(requestTarget.slice(pathAt))
@@ -137,7 +149,7 @@ function recordOf(exchange: Exchange, trace: TraceContext, offsetMs: number): Ex
   return {
     traceId: trace.traceId,
     parentId: trace.parentId,
-    spanId: randomSpanId(),
+    spanId: trace.ownId,
     backendId: trace.spanId,
     flags: trace.flags,
     state: trace.state,

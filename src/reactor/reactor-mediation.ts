@@ -9,6 +9,7 @@ import type { BodyChecks } from '../mediation/policies/well-formed-body.ts'
 import type { WorkerService } from '../mediation/worker-service.ts'
 import type { CacheUsage } from '../runtime/cache-usage.ts'
 import type { MetricsColumn } from '../observe/metrics.ts'
+import type { TraceRecords } from '../observe/trace-records.ts'
 import {
   type ApiChanges,
   apiIdentity,
@@ -52,6 +53,8 @@ interface ReactorMediationOptions {
   /** Exists when the first request comes. */
   readonly pipeline: () => Pipeline
   readonly throttle: () => Throttle
+  /** Null where requests are not traced. */
+  readonly traces: TraceRecords | null
   /** In place of worker threads, for tests; undefined: none. */
   readonly worker: Pick<WorkerService, 'mediate'> | undefined
   /** First file of a worker thread, for tests; undefined: that of the room. */
@@ -94,6 +97,7 @@ export class ReactorMediation {
       idPrefix: newIdPrefix(),
       blockingTimeouts: plan.blockingTimeouts,
       background: task => this.#workers.services.plain.background(task),
+      traces: options.traces,
     })
     this.#services = this.#newServices()
     this.#timeoutMs = plan.responseTimeoutMs

@@ -168,6 +168,7 @@ export class Reactor implements ConnectionCallbacks {
       statistics: this.#statistics,
       pipeline: () => this.#pipeline,
       throttle: () => this.#throttle,
+      traces: this.#options.traces,
       ...{ worker, workerEntry, workTimes },
     })
   }

@@ -109,7 +109,7 @@ class Flow {
     this.#copiesLeft = copiesMax
     const { report, call } = context
     this.#services = {
-      ...{ api, flow, own: gathering?.own ?? 0, calls: callsOf(task), report, call, code },
+      ...{ api, flow, own: gathering?.own ?? 0, calls: callsOf(task), trace, report, call, code },
       transfer: message => this.#transferred(message, null),
       received: transferred => this.#received(transferred),
       claimCopies: count => this.#claimCopies(count),

@@ -78,6 +78,7 @@ const isZipkin = new Ajv().compile(ZIPKIN_SPANS)
 
 const NOW_MS = 1_795_000_000_123.456
 const RECORD: ExchangeRecord = {
+  isCall: false,
   ...{ traceId: '0af7651916cd43dd8448eb211c80319c', parentId: 'b7ad6b7169203331', spanId: '00f067aa0ba902b7' },
   ...{ backendId: '1112131415161718', flags: 3, state: 'a=1,b=2' },
   ...{ startedMs: NOW_MS, doneMs: NOW_MS + 20.5 },

@@ -41,6 +41,7 @@ const RECORD: AccessRecord = {
   persists: true,
   captured: ['x-forwarded-for', '198.51.100.9'],
   caller: { user: 'ann' },
+  trace: null,
 }
 /** 2026-11-21T03:56:00.000Z less the record's 1000 ms. */
 const OFFSET_MS = Date.UTC(2026, 10, 21, 3, 56) - 1000

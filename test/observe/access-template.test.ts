@@ -16,6 +16,7 @@ const RECORD: AccessRecord = {
   ...{ connectMs: 0.5, firstByteMs: 1003.0625, doneMs: 2004.25, correlation: ID, apiName: 'Echo', backend: 'b:9000' },
   ...{ errorBase: 101_500, errorState: 3, userAgent: 'curl/8.0', referer: 'https://a.example/b', host: 'gw.example' },
   ...{ isSecured: true, persists: true, captured: ['x-forwarded-for', '198.51.100.9'], caller: { user: 'ann' } },
+  trace: { isStarted: true, isSampled: true, traceId: '0af7651916cd43dd8448eb211c80319c', ownId: 'b7ad6b7169203331' },
 }
 const WALL_MS = Date.UTC(2026, 10, 21, 3, 56, 0, 7)
 
@@ -37,6 +38,8 @@ const WORDED: readonly (readonly [template: string, line: string])[] = [
   ['$upstream_addr $upstream_connect_time $upstream_header_time', 'b:9000 0.001 0.002'],
   ['$upstream_response_time $request_body_bytes $error_code', '1.003 5 101503'],
   ['$source_state $target_state', 'RESPONSE_DONE REQUEST_READY'],
+  ['$trace_id $span_id', '0af7651916cd43dd8448eb211c80319c b7ad6b7169203331'],
+  ['$otel_trace_id $otel_span_id', '0af7651916cd43dd8448eb211c80319c b7ad6b7169203331'],
   ['$http_x_forwarded_for $http_x_absent', '198.51.100.9 -'],
   ['$http_authorization $http_x_api_key', '*** ***'],
   ['100% $status', '100% 200'],
@@ -53,6 +56,13 @@ const WORDED: readonly (readonly [template: string, line: string])[] = [
 
 test('a template of nginx or Apache words a line as they do', () => {
   for (const [template, line] of WORDED) assert.equal(lineOf(template), line, template)
+})
+
+test('a line has no trace id without tracing, and no span id of a trace that is not sampled', () => {
+  const { trace } = RECORD
+  assert.equal(lineOf('$trace_id $span_id', { trace: null }), '- -')
+  assert.equal(lineOf('$trace_id $span_id', { trace: { ...trace!, isStarted: false } }), '- -')
+  assert.equal(lineOf('$trace_id $span_id', { trace: { ...trace!, isSampled: false } }), `${trace!.traceId} -`)
 })
 
 test('a template with an unknown variable or directive is refused', () => {

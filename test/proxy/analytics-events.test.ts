@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { type AnalyticsBatch, AnalyticsEvents, type AnalyticsSettings } from '../../src/observe/analytics-events.ts'
-import { startGateway, type TestGateway } from '../harness/gateway.ts'
+import { TraceRecords } from '../../src/observe/trace-records.ts'
+import { type GatewayOptions, startGateway, type TestGateway } from '../harness/gateway.ts'
 import { connectPeer, eventually, refusingPort, ScriptedBackend } from '../harness/peers.ts'
 
 const backend = await ScriptedBackend.listen(async peer => {
@@ -23,7 +24,11 @@ interface Collected {
   readonly dropped: number[]
 }
 
-async function start(settings: Partial<AnalyticsSettings> = {}, takes = true): Promise<Collected> {
+async function start(
+  settings: Partial<AnalyticsSettings> = {},
+  takes = true,
+  options: GatewayOptions = {},
+): Promise<Collected> {
   const batches: AnalyticsBatch[] = []
   const dropped: number[] = []
   const analyticsEvents = new AnalyticsEvents({
@@ -38,7 +43,7 @@ async function start(settings: Partial<AnalyticsSettings> = {}, takes = true): P
     { context: '/a', port: backend.port },
     { context: '/b', port: refusing.port },
   ]
-  const gateway = await startGateway(apis, { analyticsEvents })
+  const gateway = await startGateway(apis, { analyticsEvents, ...options })
   gateways.push(gateway)
   return { gateway, batches, dropped }
 }
@@ -66,11 +71,32 @@ test('an event names API, resource, caller, times and status, and no query', asy
     assert.ok(typeof ms === 'number' && ms >= 0, JSON.stringify(event))
   }
   assert.deepEqual(rest, {
-    ...{ api: 'a', api_version: '1.0.0', resource: '/*', method: 'POST', path: '/a/items', status: 201 },
+    ...{
+      trace_id: null,
+      api: 'a',
+      api_version: '1.0.0',
+      resource: '/*',
+      method: 'POST',
+      path: '/a/items',
+      status: 201,
+    },
     ...{ error_code: 0, error_type: null, key_type: 'PRODUCTION', application_id: null, application: null },
     ...{ application_owner: null, user: null, client_address: '127.0.0.0', user_agent: 'u"\\' },
     ...{ backend: `127.0.0.1:${backend.port}`, request_bytes: 4, response_bytes: 2 },
   })
+})
+
+test('an event of a traced request has the id of its trace', async () => {
+  const traceRecords = new TraceRecords({
+    ...{ ratio: 0, parentBased: true, faultsPerSecond: 0, wallOffsetMs: () => 0 },
+    publish: () => Promise.resolve(),
+    onDropped: () => assert.fail(),
+  })
+  const collected = await start({}, true, { traceRecords })
+  const trace = '0af7651916cd43dd8448eb211c80319c'
+  const { trace_id } = await eventOf(collected, `GET /a/x HTTP/1.1\r\ntraceparent: 00-${trace}-b7ad6b7169203331-00`)
+  assert.equal(trace_id, trace)
+  assert.match(String((await eventOf(collected, 'GET /a/x HTTP/1.1')).trace_id), /^[\da-f]{32}$/)
 })
 
 test('failures have their code and kind', async () => {

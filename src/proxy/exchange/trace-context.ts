@@ -10,6 +10,7 @@ import {
   boundedTraceState,
   IdSource,
   putFlags,
+  randomSpanId,
   RANDOM,
   randomBitsOf,
   readTraceParent,
@@ -29,8 +30,18 @@ export interface TraceSampling {
   readonly parentBased: boolean
 }
 
+/** What requests within an exchange continue: plain data, for workers and for tasks beside the exchange. */
+export interface TraceLink {
+  readonly traceId: string
+  /** Span of the exchange. */
+  readonly parentId: string
+  readonly flags: number
+  /** `tracestate`; '' for none. */
+  readonly state: string
+}
+
 /** Phases whose times a sampled request keeps. */
-export const TRACE_PHASES = ['route', 'authentication', 'throttling', 'mediation'] as const
+export const TRACE_PHASES = ['route', 'authentication', 'throttling', 'mediation', 'response mediation'] as const
 type TracePhase = (typeof TRACE_PHASES)[number]
 
 const NAME = 'traceparent'
@@ -65,6 +76,8 @@ export class TraceContext {
   readonly #half = new Uint8Array(TRACE_ID_DIGITS / 2)
   /** The line has the half. */
   #hasHalf = false
+  /** Id of the exchange's own span; '' until somebody asks for it. */
+  #ownId = ''
 
   constructor(sampling: TraceSampling) {
     this.#parentBased = sampling.parentBased
@@ -90,6 +103,17 @@ export class TraceContext {
     return this.hasParent ? this.#parentId.latin1Slice(0, SPAN_ID_DIGITS) : ''
   }
 
+  /** Id of the span of the exchange itself. */
+  get ownId(): string {
+    if (this.#ownId === '') this.#ownId = randomSpanId()
+    return this.#ownId
+  }
+
+  /** For requests that the exchange makes beside that to its backend. */
+  get link(): TraceLink {
+    return { traceId: this.traceId, parentId: this.ownId, flags: this.flags, state: this.state }
+  }
+
   /** Flags as the backend gets them. */
   get flags(): number {
     return Number.parseInt(this.#digits(FLAGS_AT, 2), 16)
@@ -109,6 +133,7 @@ export class TraceContext {
     this.isStarted = false
     this.isSampled = false
     this.endpoint = ''
+    this.#ownId = ''
     if (this.state !== '') this.state = ''
   }
 
@@ -130,6 +155,21 @@ export class TraceContext {
       this.hasParent && this.#parentBased ? (flags & SAMPLED) !== 0 : randomBitsOf(line, TRACE_ID_AT) >= this.#threshold
     putFlags(line, FLAGS_AT, this.isSampled ? flags | SAMPLED : flags & RANDOM)
     if (this.isSampled) this.times.fill(0)
+  }
+
+  /** Continues the trace of an exchange, of which the request is a part. */
+  startWithin({ traceId, parentId, flags, state }: TraceLink): void {
+    const line = this.#line
+    line.latin1Write(traceId, TRACE_ID_AT)
+    this.#ids.put(line, SPAN_ID_AT + WORD_DIGITS)
+    putFlags(line, FLAGS_AT, flags)
+    this.#parentId.latin1Write(parentId, 0)
+    this.#hasHalf = false
+    this.hasParent = true
+    this.isStarted = true
+    this.isSampled = (flags & SAMPLED) !== 0
+    this.state = state
+    this.times.fill(0)
   }
 
   #makeTraceId(line: Uint8Array): void {
@@ -167,9 +207,10 @@ export class TraceContext {
     if (times[mediation] !== 0) times[mediation + 1] = this.composedMs
   }
 
-  /** A phase of a sampled request begins. */
+  /** A phase of a sampled request begins, or goes on. */
   begin(phase: TracePhase): void {
-    this.times[TRACE_PHASES.indexOf(phase) * 2] = performance.now()
+    const at = TRACE_PHASES.indexOf(phase) * 2
+    if (this.times[at] === 0) this.times[at] = performance.now()
   }
 
   end(phase: TracePhase): void {

@@ -89,7 +89,7 @@ export function flowTask(
 ): FlowTask {
   const message = { ...head, body: transferred(body), state }
   const task = { kind: 'flow', api, flow, sequences, message } as const
-  if (gathering === null && calls === null) return task
+  if (gathering === null && calls === null && trace === null) return task
   return {
     ...task,
     ...(gathering === null ? {} : { gathering }),
