@@ -48,12 +48,27 @@ function entries(): readonly string[] {
   return [...found]
 }
 
-/** Makes paths of files to run end with `.js`. */
-const builtNames: Plugin = {
-  name: 'built names',
+/** Names imported from a module of Node. */
+const NODE_IMPORT = /^import \{([^}]*)\} from '(node:[^']+)';?$/gm
+
+/**
+ * Takes names from the module itself. An import reads each property of the module first, and some load further ones:
+ * `fs.promises`, `util.parseArgs`, `crypto.webcrypto`, in each thread.
+ */
+function takenFromModule(_: string, names: string, module: string): string {
+  const values = names.split(',').map(name => name.trim())
+  const taken = values.filter(name => name !== '' && !name.startsWith('type ')).map(name => name.replace(' as ', ': '))
+  return taken.length === 0 ? '' : `const { ${taken.join(', ')} } = process.getBuiltinModule('${module}')`
+}
+
+/** Makes paths of files to run end with `.js`, and replaces imports of modules of Node. */
+const builtForm: Plugin = {
+  name: 'built form',
   setup({ onLoad }) {
     onLoad({ filter: /\/src\/.*\.ts$/ }, ({ path }) => ({
-      contents: readFileSync(path, 'utf8').replace(RUN_BY_PATH, `new URL('$1.js', import.meta.url)`),
+      contents: readFileSync(path, 'utf8')
+        .replace(RUN_BY_PATH, `new URL('$1.js', import.meta.url)`)
+        .replace(NODE_IMPORT, takenFromModule),
       loader: 'ts',
     }))
   },
@@ -67,7 +82,7 @@ for (const file of entries()) {
     outbase: SOURCE,
     outdir: OUT,
     chunkNames: 'chunks/[name]-[hash]',
-    ...{ bundle: true, splitting: true, external, plugins: [builtNames] },
+    ...{ bundle: true, splitting: true, external, plugins: [builtForm] },
     ...{ format: 'esm', platform: 'node', target: 'node26', logLevel: 'warning' },
     // Each thread keeps the text of its bundle. Names and short lines stay, for the stacks in logs.
     ...{ minifyWhitespace: true, minifySyntax: true, lineLimit: 160 },
