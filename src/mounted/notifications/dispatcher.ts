@@ -2,7 +2,9 @@
 import { domainToASCII } from 'node:url'
 import { AddressGuard } from '../../delivery/address-guard.ts'
 import type { AttemptResult } from '../../delivery/attempt.ts'
+import type { SenderId } from '../../delivery/delivery.ts'
 import { type HttpMessage, HttpSender } from '../../delivery/http-sender.ts'
+import type { SenderPace } from '../../delivery/sender-run.ts'
 import { type MailMessage, SmtpSender } from '../../delivery/smtp-sender.ts'
 import { mailMessage } from './mail-message.ts'
 import type { NotificationEvent } from './notification-event.ts'
@@ -29,7 +31,11 @@ export class Dispatcher {
   readonly #http: HttpSender
   readonly #smtp: SmtpSender
 
-  constructor(senders: SenderStore, providers: ProviderFile, { allowedAddresses, concurrency }: NotificationSettings) {
+  readonly #pace: Pick<NotificationSettings, 'concurrency' | 'perSecond'>
+
+  constructor(senders: SenderStore, providers: ProviderFile, settings: NotificationSettings) {
+    const { allowedAddresses, concurrency } = settings
+    this.#pace = settings
     const guard = new AddressGuard(allowedAddresses)
     this.#senders = senders
     this.#providers = providers
@@ -41,6 +47,25 @@ export class Dispatcher {
   check(configuration: SenderConfiguration): void {
     checkSender(configuration)
     this.message(configuration, SAMPLE, '')
+  }
+
+  /** How fast a sender may send: as the settings say, and its provider. Rejects with errors of the database. */
+  async pace({ tenant, channel, name }: SenderId): Promise<SenderPace> {
+    const { concurrency, perSecond } = this.#pace
+    if (channel !== 'sms') return { concurrency, perSecond }
+    try {
+      const { fields } = await this.#senders.show(tenant, channel, name)
+      const provider = this.#providers.find(fields.get('provider') ?? '')
+      const most = Math.min(perSecond ?? Number.POSITIVE_INFINITY, provider.perSecond)
+      return {
+        concurrency: Math.min(concurrency, provider.concurrency),
+        perSecond: Number.isFinite(most) ? most : null,
+      }
+    } catch (error) {
+      // The attempt of each message tells what is wrong.
+      if (error instanceof Refused) return { concurrency, perSecond }
+      throw error
+    }
   }
 
   /** `id`: of the delivery, the same for every attempt. Throws Refused. */

@@ -43,7 +43,7 @@ export const open: OpenMountedApi = async context => {
   const run = new DeliveryRun({
     outbox,
     log: context.log,
-    pace: () => ({ concurrency: settings.concurrency, perSecond: settings.perSecond }),
+    pace: sender => dispatcher.pace(sender),
     schedule: { attemptsMax: settings.attemptsMax, ageMsMax: settings.giveUpHours * HOUR_MS },
     compose: ({ sender, event, id }, signal, claimedAt) =>
       dispatcher.attempt(sender, JSON.parse(event) as NotificationEvent, { id, claimedAt }, signal),

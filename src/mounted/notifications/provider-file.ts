@@ -16,11 +16,15 @@ export interface Provider {
   readonly body: string
   /** Defaults of properties, with `$name` in their values. */
   readonly defaults: ReadonlyMap<string, string>
+  /** Bounds for each of its senders, below those of the settings; infinite where the entry has none. */
+  readonly concurrency: number
+  readonly perSecond: number
 }
 
 type Providers = ReadonlyMap<string, Provider>
 
 const DEFAULTS = ['http.username', 'http.password', 'http.headers', 'http.client.method']
+const NUMBERS = { concurrency: [1, 100], rate: [0.001, 100_000] } as const
 const FILE_BYTES_MAX = 1_048_576
 
 export class ProviderFile {
@@ -124,15 +128,23 @@ function providerOf(
   const body = (given ?? '').trim()
   if (contentType === undefined) return fail(`contentType of ${name} is one of ${CONTENT_TYPES.join(', ')}`)
   if (name === '' || body === '') return fail('an entry has the attribute provider and the element body')
-  const defaults = new Map([...attributes].filter(([key]) => key !== 'provider' && key !== 'contentType'))
-  for (const key of defaults.keys()) {
-    if (!DEFAULTS.includes(key)) fail(`${name} has an attribute other than contentType, ${DEFAULTS.join(', ')}`)
+  const known = ['provider', 'contentType', ...DEFAULTS, ...Object.keys(NUMBERS)]
+  for (const key of attributes.keys()) {
+    if (!known.includes(key)) fail(`${name} has an attribute other than ${known.join(', ')}`)
   }
+  const number = (key: keyof typeof NUMBERS): number => {
+    const [least, most] = NUMBERS[key]
+    const value = attributes.has(key) ? Number(attributes.get(key)) : Number.POSITIVE_INFINITY
+    const isBound = attributes.has(key) && !(value >= least && value <= most)
+    return isBound ? fail(`${key} of ${name} is a number from ${least} to ${most}`) : value
+  }
+  const defaults = new Map([...attributes].filter(([key]) => DEFAULTS.includes(key)))
+  const bounds = { concurrency: Math.floor(number('concurrency')), perSecond: number('rate') }
   try {
     new BodyTemplate(body, contentType)
   } catch (error) {
     if (error instanceof InvalidTemplate) fail(`${name}: ${error.message}`)
     throw error
   }
-  return { name, contentType, body, defaults }
+  return { name, contentType, body, defaults, ...bounds }
 }

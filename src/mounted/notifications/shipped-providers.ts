@@ -14,6 +14,7 @@ export const SHIPPED_PROVIDERS = `<?xml version="1.0" encoding="UTF-8"?>
 
   Attributes of an entry: provider (the name), contentType (JSON or FORM; default: JSON), and defaults for properties of
   senders, in which $NAME stands for fields too: http.username, http.password, http.headers, http.client.method.
+  concurrency and rate (messages per second) bound each sender of the provider, below the settings of the project.
 -->
 <providers>
   <template provider="Vonage">

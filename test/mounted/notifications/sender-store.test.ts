@@ -1,13 +1,16 @@
 /** Senders for messages: how often they are read and decrypted, and when what was read holds no longer. */
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { SecretBox, SecretCipher } from '../../../src/database/secret-cipher.ts'
 import { Database } from '../../../src/mounted/database-access.ts'
-import type { SenderConfiguration } from '../../../src/mounted/notifications/sender-configuration.ts'
+import { Dispatcher } from '../../../src/mounted/notifications/dispatcher.ts'
+import { ProviderFile } from '../../../src/mounted/notifications/provider-file.ts'
+import type { Channel, SenderConfiguration } from '../../../src/mounted/notifications/sender-configuration.ts'
 import { SenderStore, type SenderTables } from '../../../src/mounted/notifications/sender-store.ts'
+import { readSettings } from '../../../src/mounted/notifications/settings.ts'
 import { embeddedSettings } from '../healthcare/storage-databases.ts'
 
 const STREAM = { streamName: 'stream', version: '1', type: 'sms' } as const
@@ -60,6 +63,31 @@ test('a sender that is gone or undecryptable is refused, and found once it is th
   await assert.rejects(secretFor(claimedAt), { name: 'Refused' })
   await store.create('acme', STREAM, senderWith('again'))
   assert.equal(await secretFor(claimedAt), 'again')
+})
+
+test('concurrency and rate of a sender are the lower ones of settings and provider', async t => {
+  const { store } = await fixture(t)
+  const file = join(mkdtempSync(join(tmpdir(), 'sluice-providers-')), 'providers.xml')
+  t.after(() => rmSync(dirname(file), { recursive: true }))
+  writeFileSync(
+    file,
+    `<x><y provider="Slow" concurrency="2" rate="0.5"><body>{}</body></y>
+     <y provider="Fast" concurrency="100" rate="1000"><body>{}</body></y><y provider="Plain"><body>{}</body></y></x>`,
+  )
+  const providers = new ProviderFile(file, () => {})
+  const paceOf = async (provider: string, settings: Readonly<Record<string, number>>, channel: Channel = 'sms') => {
+    await store.update('acme', 'sms', 'texts', stored => ({ ...stored, fields: new Map([['provider', provider]]) }))
+    const dispatcher = new Dispatcher(store, providers, readSettings(settings))
+    const { concurrency, perSecond } = await dispatcher.pace({ tenant: 'acme', channel, name: 'texts' })
+    return [concurrency, perSecond]
+  }
+  assert.deepEqual(await paceOf('Slow', {}), [2, 0.5])
+  assert.deepEqual(await paceOf('Slow', { concurrency: 1, rate: 7 }), [1, 0.5])
+  assert.deepEqual(await paceOf('Fast', { rate: 7 }), [8, 7])
+  assert.deepEqual(await paceOf('Fast', {}), [8, 1000])
+  assert.deepEqual(await paceOf('Plain', {}), [8, null])
+  assert.deepEqual(await paceOf('Unknown', { rate: 7 }), [8, 7])
+  assert.deepEqual(await paceOf('Slow', {}, 'email'), [8, null])
 })
 
 test('a thread remembers a limited number of senders', async t => {

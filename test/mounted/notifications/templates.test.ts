@@ -259,6 +259,9 @@ describe('the template file', () => {
     ['<x><y provider="A"><body>{}</body></y><y provider="A"><body>{}</body></y></x>', /two entries/],
     ['<x><y provider="A" contentType="XML"><body>{}</body></y></x>', /contentType of A/],
     ['<x><y provider="A" url="x"><body>{}</body></y></x>', /attribute other than/],
+    ['<x><y provider="A" concurrency="0"><body>{}</body></y></x>', /concurrency of A is a number from 1 to 100/],
+    ['<x><y provider="A" rate="fast"><body>{}</body></y></x>', /rate of A is a number/],
+    ['<x><y provider="A" rate=""><body>{}</body></y></x>', /rate of A is a number/],
     ['<x>text</x>', /outside of a body/],
     ['<!DOCTYPE x [<!ENTITY a "b">]><x><y provider="A"><body>"&a;"</body></y></x>', /line 1/],
   ] as const
