@@ -50,7 +50,7 @@ const CELLS = {
   assertion: { entries: METRIC.assertionEntries },
 } as const satisfies Record<string, Cells>
 
-export type CacheName = keyof typeof CELLS
+type CacheName = keyof typeof CELLS
 /** A cache that is not there, or not yet, has no usage. */
 type Caches = { readonly [Name in CacheName]?: () => CacheUsage | null }
 

@@ -26,7 +26,10 @@ export interface TraceBatch {
   readonly records: string
 }
 
-/** One traced exchange, or a request of its sequences; times in milliseconds since 1970, 0: the exchange did not reach that step. */
+/**
+ * One traced exchange, or a request of its sequences; times in milliseconds since 1970, 0: the exchange did not reach
+ * that step.
+ */
 export interface ExchangeRecord {
   /** A request that a sequence has made within the span `spanId`. */
   readonly isCall: boolean

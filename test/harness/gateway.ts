@@ -29,6 +29,7 @@ import {
 import { accessLogPlan } from '../../src/plan/access-log-planning.ts'
 import { authPlan } from '../../src/plan/auth-planning.ts'
 import { FIRST_ROUTE_SLOT, type Route } from '../../src/proxy/target/route.ts'
+import type { Report } from '../../src/proxy/exchange/connection-context.ts'
 import { loadHandlers } from '../../src/reactor/handler-loading.ts'
 import { loadMediation } from '../../src/reactor/mediation-loading.ts'
 import type { WorkTimes } from '../../src/reactor/api-work.ts'
@@ -254,19 +255,13 @@ export async function startGateway(apis: readonly TestApi[], options: GatewayOpt
   let tls = await tlsLevel(plan)
   const level = LEVEL === 'streams' ? streamLevel : handleLevel()
   const dialer = options.wrapDialer?.(level) ?? level
-  const handlers =
-    plan.handlers === null
-      ? null
-      : await loadHandlers(
-          plan.handlers,
-          plan.home,
-          (level, event, fields) => reports.push({ level, event, fields }),
-          new MetricsColumn(plan.metrics, plan.reactor),
-        )
+  const report: Report = (level, event, fields) => reports.push({ level, event, fields })
+  const column = new MetricsColumn(plan.metrics, plan.reactor)
+  const handlers = plan.handlers === null ? null : await loadHandlers(plan.handlers, plan.home, report, column)
   const reactor = new Reactor(plan, {
     level: { ...level, dial: (...options) => dialer.dial(...options) },
     tls,
-    report: (level, event, fields) => reports.push({ level, event, fields }),
+    report,
     authState,
     accessLog: accessLog === null ? null : recordedLog(accessLog, accessLines),
     analytics: options.analyticsEvents ?? null,
