@@ -7,13 +7,7 @@ import { AssertionVerifier } from './assertion-verifier.ts'
 import type { ControlPlan, FirstAccount } from '../plan/control-messages.ts'
 import { BackendModules } from './backend-modules.ts'
 import type { DeclaredApplications } from '../auth/records.ts'
-import {
-  type IssuerKeys,
-  consumerKeyId,
-  NOTHING_REMOVED,
-  type RevocationRecord,
-  type SubscriptionUpdate,
-} from '../auth/records.ts'
+import { type IssuerKeys, consumerKeyId, NOTHING_REMOVED, type SubscriptionUpdate } from '../auth/records.ts'
 import {
   type AuthenticatedUser,
   type AuthUpdate,
@@ -22,10 +16,7 @@ import {
 } from '../auth/control-protocol.ts'
 import type { MetricsColumn } from '../observe/metrics.ts'
 import { timed } from '../observe/operation-times.ts'
-import { revocationKeyOf } from '../auth/jwt-claims.ts'
 import { isTracing } from '../plan/trace-planning.ts'
-import { RevokedTokens, SKEW_MAX_MS } from '../auth/revoked-tokens.ts'
-import { parseJwt } from '../auth/jwt-parser.ts'
 import type { LocalKeyManager, LocalKeyManagerContext } from './local-key-manager.ts'
 import type { Messaging, SharedState } from './messaging.ts'
 import type { Analytics } from './analytics.ts'
@@ -35,7 +26,7 @@ import type { ControlCallHandlers, ReactorChannels } from './reactor-channels.ts
 import { PolicyDeployment } from './policy-deployment.ts'
 import { RemoteServices } from './remote-services.ts'
 import { RevocationNotifier } from './revocation-notifier.ts'
-import { RevocationFile } from './revocation-file.ts'
+import { Revocations } from './revocations.ts'
 import { NEW_SOCKET } from '../socket/byte-socket.ts'
 import { SerialQueue } from '../runtime/serial-queue.ts'
 import { SingleFlight } from '../runtime/single-flight.ts'
@@ -48,8 +39,6 @@ interface ControlPlaneContext extends Pick<LocalKeyManagerContext, 'report' | 'c
   readonly metrics: MetricsColumn
 }
 
-/** The last moment of a Date. */
-const TIME_MAX_MS = 8.64e15
 const RETRY_MS = 5000
 /** Names in one line of the log. */
 const NAMES_SHOWN = 20
@@ -62,9 +51,7 @@ export class ControlPlane {
   #modules: BackendModules
   /** Null on a node that uses the key manager of another one. */
   #keyManager: LocalKeyManager | null = null
-  /** Null on a node with a database, which keeps revocations, and without `enable_persistent_notifier`. */
-  #revocations: RevocationFile | null = null
-  readonly #revoked = new RevokedTokens(SKEW_MAX_MS)
+  readonly #revocations: Revocations
   readonly #policies: PolicyDeployment
   /** Applications, keys and subscriptions as key managers of other nodes have told them; later ones win. */
   #told = new AuthSnapshot()
@@ -74,8 +61,6 @@ export class ControlPlane {
   #analytics: Analytics | null = null
   /** Null: requests are not traced. */
   #traces: Traces | null = null
-  /** Null: no `notifier_impl` is configured. */
-  #notifier: RevocationNotifier | null = null
   /** One snapshot at a time: of two, the older one could be sent last and lose a change between them. */
   readonly #snapshots = new SerialQueue(() => this.#sendSnapshot())
   /** Changes that come while a snapshot is read; null while none is read. */
@@ -86,12 +71,25 @@ export class ControlPlane {
   /** By user, password and address: concurrent calls of reactors share one login. */
   readonly #logins = new SingleFlight<AuthenticatedUser | null>()
 
-  private constructor(plan: ControlPlan, modules: BackendModules, context: ControlPlaneContext) {
+  private constructor(
+    plan: ControlPlan,
+    modules: BackendModules,
+    notifier: RevocationNotifier | null,
+    context: ControlPlaneContext,
+  ) {
     this.#plan = plan
     this.#modules = modules
     this.#context = context
     this.#assertions.renew(plan.issuers)
     const publish = (keys: IssuerKeys): void => this.#publish(keys)
+    this.#revocations = new Revocations({
+      report: context.report,
+      reactors: context.reactors,
+      notifier,
+      keyManager: () => this.#keyManager,
+      messaging: () => this.#messaging,
+      revoked: () => this.#introspections.clear(),
+    })
     this.#policies = new PolicyDeployment(plan.configuration, {
       broadcast: update => context.reactors.broadcast(update),
       read: async () => (this.#keyManager === null ? null : this.#keyManager.policies()),
@@ -111,11 +109,10 @@ export class ControlPlane {
     const modules = await BackendModules.load(plan.configuration['apim.jwt'], plan.home)
     const revocation = plan.configuration['apim.token.revocation']
     const notifier = await RevocationNotifier.load(revocation.notifier_impl, plan.home, context.report)
-    const controlPlane = new ControlPlane(plan, modules, context)
-    controlPlane.#notifier = notifier
+    const controlPlane = new ControlPlane(plan, modules, notifier, context)
     context.reactors.open(plan.authVersion, controlPlane.#handlers())
     try {
-      await (plan.runsKeyManager ? controlPlane.#openKeyManager() : controlPlane.#readRevocations())
+      await (plan.runsKeyManager ? controlPlane.#openKeyManager() : controlPlane.#revocations.readFile(plan))
       await controlPlane.#openMessaging()
       await controlPlane.#openAnalytics()
       await controlPlane.#openTraces()
@@ -165,7 +162,7 @@ export class ControlPlane {
 
   /** Runs a management command of the command line. Rejects with an error whose message is for the operator. */
   manage(request: ManagementCommand): Promise<object> {
-    if (request.action === 'token revoke') return this.#revokeToken(request.token)
+    if (request.action === 'token revoke') return this.#revocations.revoke(request.token)
     if (this.#keyManager === null) return Promise.reject(new ControlCallFailed('this node has no key manager'))
     return this.#keyManager.manage(request)
   }
@@ -189,7 +186,7 @@ export class ControlPlane {
       listenerFd: listenerFd ?? NEW_SOCKET,
       publishKeys: keys => this.#publish(keys),
       subscriptionsChanged: update => this.#subscriptionsChanged(update),
-      tokensRevoked: tokens => this.#revoke(tokens),
+      tokensRevoked: tokens => this.#revocations.announce(tokens),
       usersChanged: () => this.#usersChanged(),
       policiesChanged: set => {
         this.#policies.setRegistry(set)
@@ -202,14 +199,6 @@ export class ControlPlane {
     this.#publish(this.#keyManager.keys)
   }
 
-  async #readRevocations(): Promise<void> {
-    const revocation = this.#plan.configuration['apim.token.revocation']
-    if (!revocation.enable_persistent_notifier) return
-    this.#revocations = new RevocationFile(this.#plan.dataDir)
-    this.#revoked.add(this.#revocations.read(), Date.now())
-    this.#context.reactors.broadcast({ kind: 'revoked', tokens: this.#revoked.entries(Date.now()) })
-  }
-
   async #openMessaging(): Promise<void> {
     if (!needsMessaging(this.#plan)) return
     const { Messaging: Opened } = await import('./messaging.ts')
@@ -219,7 +208,7 @@ export class ControlPlane {
       report,
       state: keyManager === null ? null : () => sharedState(keyManager),
       decided: decisions => reactors.broadcast({ kind: 'decisions', decisions }),
-      revoked: tokens => this.#heardRevoked(tokens),
+      revoked: tokens => this.#revocations.takeIn(tokens),
       subscriptionsChanged: update => {
         this.#told.apply({ kind: 'subscriptions', update })
         reactors.broadcast({ kind: 'subscriptions', update })
@@ -250,57 +239,14 @@ export class ControlPlane {
     this.#traces = new Opened({ configuration, send: request => this.#remote.send(request), report, metrics })
   }
 
-  /** Another node has revoked tokens. */
-  #heardRevoked(tokens: readonly RevocationRecord[]): void {
-    const failed = ({ message }: Error): void => {
-      this.#context.report('error', 'revocations of other nodes not kept', { CAUSE_OF_ERROR: message })
-    }
-    this.#revoke(tokens)
-    if (this.#keyManager !== null) {
-      for (const token of tokens) this.#keyManager.revoke(token, '').catch(failed)
-      return
-    }
-    this.#revoked.add(tokens, Date.now())
-    this.#revocations?.write(() => this.#revoked.entries(Date.now())).catch(failed)
-  }
-
   #publish(keys: IssuerKeys): void {
     this.#assertions.setKeys(keys)
     this.#context.reactors.broadcast({ kind: 'keys', issuers: [keys] })
   }
 
-  #revoke(tokens: readonly RevocationRecord[]): void {
-    this.#introspections.clear()
-    this.#context.reactors.broadcast({ kind: 'revoked', tokens })
-    this.#notifier?.notify(tokens)
-    this.#messaging?.publishRevoked(tokens)
-  }
-
   #usersChanged(): void {
     this.#logins.clear()
     this.#context.reactors.broadcast({ kind: 'users' })
-  }
-
-  /** Revokes a JWT. Only the issuer of an opaque token knows when it expires. */
-  async #revokeToken(token: unknown): Promise<object> {
-    const jwt = typeof token === 'string' ? parseJwt(token) : 'no text'
-    if (typeof jwt === 'string')
-      throw new ControlCallFailed('the token is not a JWT: revoke it at the key manager that has issued it')
-    const { exp } = jwt.claims
-    if (exp === undefined)
-      throw new ControlCallFailed('the token never expires: remove its consumer key or its subscription instead')
-    // RFC 7519 2: any number, fractions of seconds too. Files and databases take whole numbers.
-    const expiresMs = Math.min(Math.ceil(exp * 1000), TIME_MAX_MS)
-    const revoked = { key: revocationKeyOf(jwt), expiresMs }
-    const consumerKey = [jwt.claims.azp, jwt.claims.client_id].find(name => typeof name === 'string')
-    if (this.#keyManager !== null) await this.#keyManager.revoke(revoked, String(consumerKey ?? ''))
-    else {
-      this.#revoked.add([revoked], Date.now())
-      this.#revoke([revoked])
-      // The revocation holds even where the file cannot be written; the operator learns that a restart would lose it.
-      await this.#revocations?.write(() => this.#revoked.entries(Date.now()))
-    }
-    return { revoked: revoked.key, until: new Date(revoked.expiresMs).toISOString() }
   }
 
   #subscriptionsChanged(update: SubscriptionUpdate): void {
