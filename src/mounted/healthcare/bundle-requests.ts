@@ -115,9 +115,11 @@ export class BundleRequests {
       for (const { index, interaction } of changes) {
         const content = contentWith(interaction, resources.get(index))
         const own = ids.get(index)
-        time.check(interaction)
-        const run = this.#interactions.run({ ...interaction, content }, write, own)
-        texts[index] = entryText(await run.catch(error => Promise.reject(placed(error, index))), context)
+        const change = async (): Promise<Answer> => {
+          time.check(interaction)
+          return this.#interactions.run({ ...interaction, content }, write, own)
+        }
+        texts[index] = entryText(await atEntry(index, change), context)
       }
     })
     for (const entry of reads) texts[entry.index] = await this.#runAlone(entry, context, time)
@@ -141,6 +143,15 @@ class SearchTime {
     if (!isSearch && conditions.ifNoneExist === '') return
     if (performance.now() - this.#begunMs <= this.#mostMs) return
     throw refused('too-costly', { diagnostics: `The searches of a Bundle begin within ${this.#mostMs} ms` })
+  }
+}
+
+/** Rejects with what `step` rejects with; a refusal names the entry. */
+async function atEntry<T>(index: number, step: () => Promise<T>): Promise<T> {
+  try {
+    return await step()
+  } catch (error) {
+    throw placed(error, index)
   }
 }
 
@@ -238,9 +249,11 @@ async function resolveReferences(
   for (const { index, fullUrl, interaction } of entries) {
     if (interaction.method !== 'POST' || interaction.segments.length !== 1) continue
     const { ifNoneExist } = interaction.conditions
-    time.check(interaction)
-    const criteria = ifNoneExist === '' ? null : criteriaOf(ifNoneExist.replace(/^\?/, ''), 'If-None-Exist')
-    const found = criteria === null ? undefined : await onlyMatch(writer, criteria, interaction)
+    const found = await atEntry(index, async () => {
+      if (ifNoneExist === '') return undefined
+      time.check(interaction)
+      return onlyMatch(writer, criteriaOf(ifNoneExist.replace(/^\?/, ''), 'If-None-Exist'), interaction)
+    })
     const id = found?.id ?? randomUUID()
     if (found === undefined) ids.set(index, id)
     if (fullUrl !== '') references.set(fullUrl, `${RESOURCE_TYPE}/${id}`)
