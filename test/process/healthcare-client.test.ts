@@ -119,3 +119,46 @@ test('the client runs a transaction: references are resolved, and one fault undo
   )
   assert.equal(bundle(await client.search({ resourceType, searchParams: { name: 'undone' } })).entry, undefined)
 })
+
+test('the client goes back a page, and resolves references to services, to entries and to contained resources', async () => {
+  for (const name of ['Back 1', 'Back 2']) await client.create({ resourceType, body: { ...NEW, name } })
+  const first = bundle(await client.search({ resourceType, searchParams: { name: 'back', _count: 1, _sort: 'name' } }))
+  const second = bundle(await client.nextPage({ bundle: first }))
+  const again = bundle(await client.prevPage({ bundle: second }))
+  const [one] = first.entry!
+  assert.deepEqual(
+    again.entry!.map(({ resource }) => resource.id),
+    [one!.resource.id],
+  )
+  const reference = `${resourceType}/${one!.resource.id}`
+  assert.equal((await client.resolve({ reference })).name, 'Back 1')
+  assert.equal((await client.resolve({ reference: `${base}/${reference}` })).name, 'Back 1')
+  const contained = [{ resourceType: 'Location', id: 'l', name: 'Inside' }]
+  const body = { ...NEW, contained, location: [{ reference: '#l' }] }
+  const context = await client.create({ resourceType, body })
+  assert.equal((await client.resolve({ reference: '#l', context })).name, 'Inside')
+})
+
+test('the client deletes by criteria, and its own requests have the media types of the standard', async () => {
+  await client.create({ resourceType, body: { ...NEW, identifier: [{ system: 'urn:ids', value: 'gone' }] } })
+  await client.request(`${resourceType}?identifier=urn:ids|gone`, { method: 'DELETE' })
+  assert.equal(bundle(await client.search({ resourceType, searchParams: { identifier: 'gone' } })).total, 0)
+  const { response } = Client.httpFor(await client.read({ resourceType, id: String((await anyService()).id) }))
+  assert.equal(response?.headers.get('content-type'), 'application/fhir+json; charset=utf-8')
+})
+
+async function anyService(): Promise<{ readonly id: string }> {
+  return bundle(await client.search({ resourceType, searchParams: { _count: 1 } })).entry![0]!.resource
+}
+
+test('the client finds the token endpoint by the SMART configuration', async () => {
+  const { tokenUrl } = (await client.smartAuthMetadata()) as { readonly tokenUrl?: URL }
+  assert.equal(String(tokenUrl), `${new URL(base).origin}/token`)
+  // The client asks for the statement at the same time, and takes the first answer.
+  const statement = await client.capabilityStatement()
+  const { rest } = statement as unknown as { rest: readonly { security: { extension: readonly object[] } }[] }
+  const token = { url: 'token', valueUri: `${new URL(base).origin}/token` }
+  assert.deepEqual(rest[0]!.security.extension, [
+    { url: 'http://fhir-registry.smarthealthit.org/StructureDefinition/oauth-uris', extension: [token] },
+  ])
+})

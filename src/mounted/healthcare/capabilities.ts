@@ -23,8 +23,19 @@ const PATCH_FORMATS = ['application/json-patch+json']
 const INCLUDES = ['*', `${RESOURCE_TYPE}:*`]
 const SMART_SCOPES = ['patient', 'user', 'system'].map(prefix => `${prefix}/${RESOURCE_TYPE}.cruds`)
 
-/** `base`: URL of the API. `date`: of the program. */
-export function capabilityStatement(base: string, date: string, isSecured: boolean): JsonObject {
+/** Where clients of SMART find the token endpoint in the statement (SMART App Launch STU2.2, conformance). */
+const OAUTH_URIS = 'http://fhir-registry.smarthealthit.org/StructureDefinition/oauth-uris'
+
+interface StatementFacts {
+  /** URL of the API. */
+  readonly base: string
+  /** Of the program. */
+  readonly date: string
+  readonly tokenUrl: string
+}
+
+export function capabilityStatement({ base, date, tokenUrl }: StatementFacts): JsonObject {
+  const isSecured = base.startsWith('https:')
   return {
     resourceType: 'CapabilityStatement',
     status: 'active',
@@ -33,12 +44,13 @@ export function capabilityStatement(base: string, date: string, isSecured: boole
     software: { name: 'Sluice' },
     implementation: { description: 'Healthcare services', url: base },
     fhirVersion: RELEASE,
-    format: ['json', ...JSON_TYPES],
+    format: JSON_TYPES,
     patchFormat: [...PATCH_FORMATS, ...JSON_TYPES.slice(0, 2)],
     rest: [
       {
         mode: 'server',
         security: {
+          extension: [{ url: OAUTH_URIS, extension: [{ url: 'token', valueUri: tokenUrl }] }],
           cors: true,
           service: [
             {

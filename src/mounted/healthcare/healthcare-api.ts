@@ -81,7 +81,7 @@ class HealthcareApi {
     if (path === METADATA) return this.#metadata(request, terms)
     if (path === WELL_KNOWN) {
       refuseOther(request, ['GET'])
-      const body = writeJson(smartConfiguration(this.#settings.tokenUrl || `${new URL(request.url).origin}/token`))
+      const body = writeJson(smartConfiguration(this.#tokenUrl(request)))
       return { status: 200, fields: [['Content-Type', 'application/json']], body }
     }
     if (path === '') return responseOf(await this.#bundle(request, terms), terms)
@@ -90,7 +90,8 @@ class HealthcareApi {
 
   #metadata(request: MountedRequest, terms: ResponseTerms): MountedResponse {
     refuseOther(request, ['GET'])
-    const statement = capabilityStatement(request.url, this.#openedAt, request.url.startsWith('https:'))
+    const facts = { base: request.url, date: this.#openedAt, tokenUrl: this.#tokenUrl(request) }
+    const statement = capabilityStatement(facts)
     const mode = searchPairs(request.query).find(([name]) => name === 'mode')?.[1] ?? 'full'
     if (!['full', 'normative'].includes(mode)) throw refused('parameter-not-supported', { parameter: 'mode' })
     // The time of the thread does not make another statement.
@@ -103,6 +104,10 @@ class HealthcareApi {
     if (request.field('if-none-match') === etag) return { status: 304, fields }
     const response = responseOf({ status: 200, resource: statement }, terms)
     return { ...response, fields: [...fields, ...(response.fields ?? [])] }
+  }
+
+  #tokenUrl({ url }: MountedRequest): string {
+    return this.#settings.tokenUrl || `${new URL(url).origin}/token`
   }
 
   async #bundle(request: MountedRequest, terms: ResponseTerms): Promise<Answer> {

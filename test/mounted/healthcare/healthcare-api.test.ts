@@ -6,8 +6,10 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { type Database, MountedDatabases } from '../../../src/mounted/database-access.ts'
 import { open } from '../../../src/mounted/healthcare/healthcare-api.ts'
+import { readJson } from '../../../src/mounted/healthcare/json-text.ts'
 import { ServiceStorage } from '../../../src/mounted/healthcare/storage.ts'
 import type { HealthcareTables } from '../../../src/mounted/healthcare/storage-schema.ts'
+import { validateResource } from '../../../src/mounted/healthcare/validation.ts'
 import type { MountedApi, MountedCaller, MountedResponse } from '../../../src/mounted/interface.ts'
 import type { RequestData } from '../../../src/plan/mounted-messages.ts'
 import { MountedRequestView } from '../../../src/worker/mounted-request.ts'
@@ -183,4 +185,13 @@ test('searches of a Bundle that would begin too late are refused, and change not
   assert.deepEqual([status, /"code":"too-costly"/.test(String(body))], [400, true])
   const count = await ask(api, 'GET', '/HealthcareService?_summary=count')
   assert.match(String(count.body), /"total":1\b/)
+})
+
+test('the capability statement is a valid resource', async t => {
+  const { body } = await ask(await opened(databaseOf(t)), 'GET', '/metadata')
+  const faults = validateResource(readJson(String(body)), 'CapabilityStatement')
+  assert.deepEqual(
+    faults.map(({ detail }) => detail),
+    ['dom-6'],
+  )
 })
