@@ -21,15 +21,17 @@ body { margin: 0 auto; max-width: 760px; padding: 24px 20px 64px; background: va
 h1 { font-size: 24px; margin: 0 0 4px; } h2 { font-size: 17px; margin: 36px 0 6px; overflow-wrap: anywhere; }
 p { margin: 4px 0 8px; } .faint { color: var(--faint); } .change { color: var(--good); font-weight: 600; }
 .warn { color: var(--warn); font-weight: 600; }
-svg { width: 100%; height: auto; display: block; margin-top: 4px; } svg text { font-size: 12px; fill: var(--faint); }
+svg { width: 100%; min-width: 540px; height: auto; display: block; margin-top: 4px; }
+svg text { font-size: 12px; fill: var(--faint); }
 svg text.ink { fill: var(--ink); } svg text.mark { fill: var(--ink); font-weight: 600; }
 .grid { stroke: var(--rule); } .level { fill: none; stroke: var(--warn); stroke-dasharray: 3 3; } .dot { opacity: .45; }
 .line1, .line2, .line3 { fill: none; stroke-width: 2; stroke: var(--one); } .line2 { stroke: var(--two); }
 .line3 { stroke: var(--three); }
 .fill1 { fill: var(--one); } .fill2 { fill: var(--two); } .fill3 { fill: var(--three); }
 pre { background: var(--panel); border: 1px solid var(--rule); border-radius: 6px; padding: 12px;
-  overflow-wrap: anywhere; white-space: pre-wrap; }
-.table { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+  overflow-x: auto; }
+.table, .chart { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: right; padding: 4px 10px; border-bottom: 1px solid var(--rule); white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; } th { color: var(--faint); font-weight: 500; }
 `

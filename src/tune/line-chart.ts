@@ -58,7 +58,7 @@ export function lineChart(chart: Chart): string {
       : `<path class="level" d="M${LEFT} ${scale.y(level.value)}H${WIDTH - RIGHT}"/>` +
         textAt(LEFT + 4, scale.y(level.value) - 5, level.name, 'mark', 'start')
   return [
-    `<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${escapeHtml(title)}">`,
+    `<div class="chart"><svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${escapeHtml(title)}">`,
     textAt(LEFT, 16, unit, 'faint', 'start'),
     legend(series),
     ...grid,
@@ -66,7 +66,7 @@ export function lineChart(chart: Chart): string {
     textAt((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, axis, 'faint', 'middle'),
     limit,
     ...series.map(one => drawn(one, x, scale.y)),
-    '</svg>',
+    '</svg></div>',
   ].join('\n')
 }
 

@@ -28,7 +28,8 @@ function gainText({ gain: { ratio, low, high } }: KnobResult): string {
 export function verdictText(knob: KnobResult): string {
   const { verdict, optimum, current } = knob
   if (verdict === 'change') return `${current} -> ${optimum}: ${gainText(knob)}`
-  if (verdict === 'undecided') return `${optimum} may be better, and the repeats do not decide it: ${gainText(knob)}`
+  if (verdict === 'undecided')
+    return `${optimum} may be as good or better, and the repeats do not decide it: ${gainText(knob)}`
   return optimum === current
     ? `${current} stays: no other value is better`
     : `${current} stays: ${optimum} is as good, ${gainText(knob)}`

@@ -102,6 +102,8 @@ export interface TuneResult {
 const SHARES = [0.3, 0.5, 0.7, 0.8, 0.9, 0.95]
 /** A value whose throughput is within this share of the best is as good. */
 const AS_GOOD = 0.97
+/** A single repeat that stalled is no reason to call less than this share as good. */
+const AS_GOOD_MIN = 0.7
 /** A smaller gain is no reason to change a configuration. */
 const GAIN_MIN = 1.03
 /** Nearer to the ceiling, or busier, the generator may be what limits. */
@@ -244,8 +246,8 @@ function sizesOf({ key, others }: Knob, value: number): Sizes {
 }
 
 /** The highest of several medians is partly luck: what the repeats do not tell from the best is as good (D570). */
-function isAsGood(point: KnobPoint, best: KnobPoint, { high }: Interval): boolean {
-  return point.throughput >= best.throughput * AS_GOOD || high >= 1
+function isAsGood(point: KnobPoint, best: KnobPoint, { ratio, high }: KnobResult['gain']): boolean {
+  return point.throughput >= best.throughput * AS_GOOD || (high >= 1 && ratio >= AS_GOOD_MIN)
 }
 
 /** Values that miss the target for the 99th percentile count only where all do. */
