@@ -187,11 +187,38 @@ test('searches of a Bundle that would begin too late are refused, and change not
   assert.match(String(count.body), /"total":1\b/)
 })
 
-test('the capability statement is a valid resource', async t => {
-  const { body } = await ask(await opened(databaseOf(t)), 'GET', '/metadata')
-  const faults = validateResource(readJson(String(body)), 'CapabilityStatement')
-  assert.deepEqual(
-    faults.map(({ detail }) => detail),
-    ['dom-6'],
-  )
+const ENTRY = { resource: service({ id: 'b', name: 'B' }), request: { method: 'PUT', url: 'HealthcareService/b' } }
+const REFUSED = { request: { method: 'GET', url: 'HealthcareService/none' } }
+/** Method, target and body of requests in order, and the type of the resource in the response. */
+const ANSWERS: readonly (readonly [method: string, target: string, body: string, type: string])[] = [
+  ['GET', '/metadata', '', 'CapabilityStatement'],
+  ['PUT', '/HealthcareService/a', JSON.stringify(service({ id: 'a', name: 'A' })), 'HealthcareService'],
+  ['GET', '/HealthcareService/a?_summary=true', '', 'HealthcareService'],
+  ['POST', '', bundle('batch', ENTRY, REFUSED), 'Bundle'],
+  ['POST', '', bundle('transaction', ENTRY), 'Bundle'],
+  ['GET', '/HealthcareService', '', 'Bundle'],
+  ['GET', '/HealthcareService?name=nobody', '', 'Bundle'],
+  ['GET', '/HealthcareService?colour=red&_summary=text', '', 'Bundle'],
+  ['GET', '/HealthcareService?_count=1&_total=accurate', '', 'Bundle'],
+  ['GET', '/HealthcareService?_summary=count', '', 'Bundle'],
+  ['DELETE', '/HealthcareService/a', '', ''],
+  ['GET', '/HealthcareService/_history', '', 'Bundle'],
+  ['GET', '/HealthcareService/a/_history?_count=1', '', 'Bundle'],
+  ['GET', '/HealthcareService/a', '', 'OperationOutcome'],
+  ['POST', '/HealthcareService', '{"resourceType":"HealthcareService","a b":[]}', 'OperationOutcome'],
+]
+
+test('every response is a valid resource', async t => {
+  const api = await opened(databaseOf(t))
+  for (const [method, target, body, type] of ANSWERS) {
+    const { body: given } = await ask(api, method, target, body)
+    if (type === '') continue
+    const faults = validateResource(readJson(String(given)), type)
+    // A missing narrative is a warning.
+    assert.deepEqual(
+      faults.filter(({ detail }) => detail !== 'dom-6'),
+      [],
+      `${method} ${target}`,
+    )
+  }
 })
