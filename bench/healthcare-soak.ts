@@ -1,7 +1,8 @@
 /**
- * Memory and bounds of the healthcare API: `npx node bench/healthcare-soak.ts [minutes] [services] [folder]`. First every
- * hostile request of a list, with its status and time, while the reactor answers others; then a mix of requests, some
- * of which are given up, with the memory of the gateway every half minute. A folder with a loaded database is used again.
+ * Memory and bounds of the healthcare API: `npx node bench/healthcare-soak.ts [minutes] [services] [folder]`. First
+ * every hostile request of a list, with its status and time, while the reactor answers others; then a mix of requests,
+ * some of which are given up, with the memory of the gateway every half minute. A folder with a loaded database is used
+ * again.
  */
 import { existsSync, mkdtempSync } from 'node:fs'
 import { Agent, request } from 'node:http'

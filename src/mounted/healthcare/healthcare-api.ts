@@ -1,7 +1,7 @@
 /**
  * The healthcare-service API as a mounted module (`sluice:healthcare`). Settings: `body_bytes_max`,
- * `bundle_entries_max`, `bundle_search_ms_max`, `sample_services` (services that an empty database gets), `token_url` (of the token endpoint;
- * default: `/token` of the gateway).
+ * `bundle_entries_max`, `bundle_search_ms_max`, `sample_services` (services that an empty database gets), `token_url`
+ * (of the token endpoint; default: `/token` of the gateway).
  */
 import { createHash } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'

@@ -1,7 +1,7 @@
 /**
- * Runs changes in transactions. The embedded database has one writer: changes that arrive during a transaction share the
- * next one, each in a savepoint of its own. Several transactions share one wait for the disk, during which the next ones
- * run (D541). Servers do the same by themselves.
+ * Runs changes in transactions. The embedded database has one writer: changes that arrive during a transaction share
+ * the next one, each in a savepoint of its own. Several transactions share one wait for the disk, during which the next
+ * ones run (D541). Servers do the same by themselves.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { sql, type Transaction } from 'kysely'
@@ -40,7 +40,10 @@ export class WriteQueue {
     this.#database = database
   }
 
-  /** Resolves when the change is durable. Rejects with what `change` throws, ConnectionUnavailable, or an error of the driver. */
+  /**
+   * Resolves when the change is durable. Rejects with what `change` throws, ConnectionUnavailable, an error of the
+   * driver, or one of the disk.
+   */
   async run<T>(change: Change<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
