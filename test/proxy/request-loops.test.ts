@@ -106,7 +106,7 @@ async function startCalling(t: TestContext, permits: number, queueLength: number
 }
 
 for (const [permits, queueLength] of POOLS) {
-  test(`D531: a sequence that calls its own API ends with 508, of ${permits} permits and queue ${queueLength}`, async t => {
+  test(`D531: a sequence that calls its own API ends with 508: ${permits} permits, queue ${queueLength}`, async t => {
     const gateway = await startCalling(t, permits, queueLength)
     const { status, body } = await ask(gateway.port, '/self')
     assert.equal(status, 508, body)

@@ -1,4 +1,4 @@
-/** Each documented key of builders, formatters and conversions acts, from `deployment.toml` to the bytes of a message. */
+/** Each documented key of builders, formatters and conversions acts, from `deployment.toml` to bytes of a message. */
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -40,7 +40,7 @@ async function formatsOf(t: TestContext, toml: string): Promise<MessageFormats> 
   return new MessageFormats(settings, await loadCustomFormats(home, settings))
 }
 
-/** What a message of that type and body becomes as messageType; ''; it is read alone. */
+/** What a message of that type and body becomes as messageType; '': it is only read. */
 function passed(formats: MessageFormats, type: string, body: string, messageType: string): string {
   const source = formats.source({ kind: 'bytes', bytes: Buffer.from(body) }, type, '', false)
   const message = new Message(name => (name === 'content-type' ? type : undefined))
