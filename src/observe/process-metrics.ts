@@ -22,6 +22,7 @@ export function renderProcessMetrics(build: Build, filesMax: number): string {
     ['process_start_time_seconds', 'gauge', 'Start of the process in seconds since 1970.', START_SECONDS],
     ['process_resident_memory_bytes', 'gauge', 'Resident memory.', process.memoryUsage.rss()],
     ['process_virtual_memory_bytes', 'gauge', 'Virtual memory.', virtualBytes()],
+    ['process_heap_bytes', 'gauge', 'Data segment of the process.', heapBytes()],
     ['process_open_fds', 'gauge', 'Open file descriptors.', openFiles()],
     ['process_max_fds', 'gauge', 'Largest number of open file descriptors.', filesMax],
   ]
@@ -40,6 +41,16 @@ export function renderProcessMetrics(build: Build, filesMax: number): string {
 function virtualBytes(): number {
   try {
     return Number.parseInt(readFileSync('/proc/self/statm', 'latin1'), 10) * PAGE_BYTES
+  } catch {
+    return -1
+  }
+}
+
+/** As client libraries read it; -1: the system does not say. */
+function heapBytes(): number {
+  try {
+    const kibibytes = /^VmData:\s+(\d+) kB$/m.exec(readFileSync('/proc/self/status', 'latin1'))?.[1]
+    return kibibytes === undefined ? -1 : Number(kibibytes) * 1024
   } catch {
     return -1
   }

@@ -193,6 +193,7 @@ test('connections by state, threads and process are there', async () => {
     assert.ok(sumOf(samples, 'sluice_thread_heap_used_bytes', { thread }) > 1e6, thread)
   }
   assert.ok(sumOf(samples, 'process_cpu_seconds_total') > 0)
+  assert.ok(sumOf(samples, 'process_heap_bytes') > 1e7)
   assert.ok(sumOf(samples, 'process_open_fds') > 10)
   assert.ok(sumOf(samples, 'process_max_fds') >= sumOf(samples, 'process_open_fds'))
   assert.ok(Math.abs(sumOf(samples, 'process_start_time_seconds') - Date.now() / 1000) < 3600)
