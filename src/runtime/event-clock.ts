@@ -4,7 +4,10 @@
  * returned number with a fraction would be an object.
  */
 
-/** Events of one turn of the event loop that share a reading. An event takes some 10 µs, so a time is as exact as 80. */
+/**
+ * Events of one turn of the event loop that share a reading. An event takes some 10 µs, so a reading is at most some 80
+ * µs old.
+ */
 const SHARING_EVENTS = 8
 const TURNS_MAX = 0x3fffffff
 
