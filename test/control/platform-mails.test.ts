@@ -190,7 +190,7 @@ for (const kind of KINDS) {
       assert.ok(server.mails.every(({ to }) => to[0] === 'admin@example.com'))
     })
 
-    test('a mail server that is down delays no request: its mail waits, and is sent once the server is there', async () => {
+    test('a mail server that is down delays no request: its mail waits, and is sent later', async () => {
       const spare = await MailServer.listen()
       const { port } = spare
       await spare.close()

@@ -46,7 +46,7 @@ interface KnownSender {
   readonly reading: Promise<ReadSender>
 }
 
-/** Senders that a thread remembers; of the one that was not used for the longest time, row and secrets are read again. */
+/** Senders that a thread remembers; the one that was not used for the longest time is read again. */
 const KNOWN_MAX = 256
 /** A message that was claimed before its sender was changed may be made of the sender as it was so long ago. */
 const KNOWN_MS = 1000
