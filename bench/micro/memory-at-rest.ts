@@ -1,0 +1,90 @@
+/**
+ * Resident memory of a gateway without traffic, by part: `npx node bench/micro/memory-at-rest.ts [REACTORS,...]`, from
+ * the sources, or as the package that `SLUICE_LAUNCHER` names. Ten open APIs, the plain listener and the management
+ * listener; the least of three starts, behind one that fills caches. Linux alone.
+ */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { READY, startSluice, writeHome } from '../peers/sluice.ts'
+
+const ROUNDS = 3
+/** Behind the collections and the trim of malloc (`src/runtime/heap-trim.ts`). */
+const REST_MS = 2500
+const REST_PER_REACTOR_MS = 50
+const MIB_IN_KIB = 1024
+/** Alignment of the arenas of glibc. */
+const ARENA_BYTES = 64 * 1024 * 1024
+/** Pages of V8 have this alignment, and are multiples of it up to large objects. */
+const PAGE_BYTES = 256 * 1024
+const PAGES_BYTES_MAX = 1024 * 1024
+/** Addresses of the file of Node itself are below; its code that V8 maps once more is above. */
+const FILE_END = 0x1_0000_0000
+
+type Part = 'file of Node, libraries' | 'builtins once more' | 'heaps' | 'malloc' | 'compiled code' | 'other'
+type Parts = Partial<Record<Part, number>>
+
+function partOf(start: number, bytes: number, mode: string, name: string): Part {
+  if (name.startsWith('/'))
+    return mode.includes('x') && name.endsWith('/node') && start > FILE_END
+      ? 'builtins once more'
+      : 'file of Node, libraries'
+  if (name === '[heap]') return 'malloc'
+  if (name !== '') return 'other'
+  if (mode.includes('x')) return 'compiled code'
+  if (start % ARENA_BYTES === 0 && bytes < ARENA_BYTES) return 'malloc'
+  return start % PAGE_BYTES === 0 && bytes % PAGE_BYTES === 0 && bytes <= PAGES_BYTES_MAX ? 'heaps' : 'other'
+}
+
+/** Resident MiB by part. */
+function residentOf(pid: number): Parts {
+  const parts: Parts = {}
+  for (const mapping of readFileSync(`/proc/${pid}/smaps`, 'latin1').split(/^(?=[0-9a-f]+-[0-9a-f]+ )/m)) {
+    const [, from, to, mode, name] = /^([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+ *(.*)$/m.exec(mapping)!
+    const start = Number.parseInt(from!, 16)
+    const part = partOf(start, Number.parseInt(to!, 16) - start, mode!, name!)
+    parts[part] = (parts[part] ?? 0) + Number(/^Rss: +(\d+)/m.exec(mapping)![1]) / MIB_IN_KIB
+  }
+  return parts
+}
+
+const sumOf = (parts: Parts): number => Object.values(parts).reduce((sum, mib) => sum + mib, 0)
+
+const folder = mkdtempSync(join(tmpdir(), 'sluice-memory-'))
+const home = join(folder, 'home')
+writeHome(
+  home,
+  Array.from({ length: 10 }, (_, index) => ({ name: `Api${index}`, context: `/api/${index}`, ports: [9] })),
+)
+
+/** Three ports from here on are free, very likely: the system gives out those above. */
+const portOfRun = (): number => 10_000 + Math.floor(Math.random() * 20_000)
+
+async function restingParts(reactors: number): Promise<Parts> {
+  const port = portOfRun()
+  const settings = { 'management.port': String(port + 2) }
+  const where = { home, data: join(folder, 'data'), port, cores: '0,1', profileFolder: undefined }
+  const program = startSluice({ ...where, reactors, settings })
+  try {
+    await program.waitForLine(READY)
+    await sleep(REST_MS + reactors * REST_PER_REACTOR_MS)
+    return residentOf(program.pid)
+  } finally {
+    await program.stop()
+  }
+}
+
+try {
+  const counts = (process.argv[2] ?? '1,2,16').split(',').map(Number)
+  await restingParts(counts[0]!)
+  for (const reactors of counts) {
+    const rounds: Parts[] = []
+    for (let round = 0; round < ROUNDS; round++) rounds.push(await restingParts(reactors))
+    const least = rounds.toSorted((a, b) => sumOf(a) - sumOf(b))[0]!
+    const shown = Object.entries(least).map(([part, mib]) => `${part} ${mib.toFixed(1)}`)
+    console.log(`${reactors} reactors: ${sumOf(least).toFixed(1)} MiB: ${shown.join(', ')}`)
+  }
+} finally {
+  rmSync(folder, { recursive: true })
+}
