@@ -121,7 +121,8 @@ or quantiles such as p50 12 p99 80. One size is varied at a time, in random orde
   -X, -H, -d               method, header fields, body of the request
   --report FILE            also write a report as one HTML page
   --json                   print the results with all measurements as JSON, in place of the curve
-  --apply                  change deployment.toml, keep the old file beside it, and reload the running gateway
+  --apply                  change deployment.toml, keep the old file beside it, and reload the running gateway;
+                           what it refuses is taken back
 `,
   api: `sluice api list                       all APIs and their lifecycle states
 sluice api show NAME                  one API: paths, state, endpoints, CORS, filter chain, resources
