@@ -41,6 +41,13 @@ const CELLS = {
     hits: METRIC.dynamicEndpointHits,
     misses: METRIC.dynamicEndpointMisses,
   },
+  kept_response: {
+    entries: METRIC.keptResponseEntries,
+    bytes: METRIC.keptResponseBytes,
+    evictions: METRIC.keptResponseEvictions,
+    hits: METRIC.keptResponseHits,
+    misses: METRIC.keptResponseMisses,
+  },
   introspection: {
     entries: METRIC.introspectionEntries,
     bytes: METRIC.introspectionBytes,

@@ -35,6 +35,7 @@ export function cacheWatchOf(column: MetricsColumn, parts: CachedParts): CacheWa
     resource: () => resources.usage(),
     dns: () => dns.usage(),
     tls_session: () => tls.usage(),
+    kept_response: () => mediation()?.keptResponsesUsage() ?? null,
     dynamic_endpoint: () => mediation()?.dynamicEndpointsUsage() ?? null,
   })
 }

@@ -123,6 +123,11 @@ export class ReactorMediation {
     return this.#targets.usage()
   }
 
+  /** Usage of the responses that sequences keep. */
+  keptResponsesUsage(): CacheUsage {
+    return this.#calls.keptUsage()
+  }
+
   /** As of `ReactorWorkers`. */
   get isWorkOver(): boolean {
     return this.#workers.isWorkOver

@@ -14,6 +14,10 @@ import { put } from '../harness/reloading.ts'
 
 const SEQUENCE = `<sequence xmlns="http://ws.apache.org/ns/synapse" name="WSO2AM--Ext--In">
   <script language="js">mc.setProperty('a', 'b')</script>
+  <cache collector="false" timeout="60"/>
+</sequence>`
+const SEQUENCE_OUT = `<sequence xmlns="http://ws.apache.org/ns/synapse" name="WSO2AM--Ext--Out">
+  <cache collector="true"/>
 </sequence>`
 const CACHES = [
   ...[
@@ -27,11 +31,11 @@ const CACHES = [
     'resource',
     'dns',
   ],
-  ...['tls_session', 'dynamic_endpoint', 'introspection', 'verified_secret', 'assertion'],
+  ...['tls_session', 'dynamic_endpoint', 'kept_response', 'introspection', 'verified_secret', 'assertion'],
 ]
 /** Their hits would cost every request, or they have none. */
 const WITHOUT_LOOKUPS = ['refused_token', 'anonymous_caller', 'head', 'assertion']
-const WITH_BYTES = ['token', 'refused_token', 'backend_jwt', 'user_claims', 'head', 'introspection']
+const WITH_BYTES = ['token', 'refused_token', 'backend_jwt', 'user_claims', 'head', 'kept_response', 'introspection']
 
 const keys = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const issuer = await MisbehavingServer.listen()
@@ -45,6 +49,7 @@ put(
   openProject({ name: 'Closed', context: '/c', endpointConfig, securityScheme: ['oauth2'] }),
 )
 put(at, 'synapse-configs/default/sequences/WSO2AM--Ext--In.xml', SEQUENCE)
+put(at, 'synapse-configs/default/sequences/WSO2AM--Ext--Out.xml', SEQUENCE_OUT)
 const issuers = [
   ['good', issuer.origin],
   ['down', 'http://127.0.0.1:1'],
@@ -144,6 +149,8 @@ test('every cache has entries, evictions, and lookups or bytes where it counts t
     assert.equal(lookups.includes(undefined), WITHOUT_LOOKUPS.includes(cache), cache)
   }
   assert.equal(read('cache_lookups_total', 'cache="dns",result="miss"'), 1)
+  const kept = ['hit', 'miss'].map(result => read('cache_lookups_total', `cache="kept_response",result="${result}"`))
+  assert.deepEqual([...kept, read('cache_entries', 'cache="kept_response"')], [1, 1, 1])
   assert.ok(read('cache_lookups_total', 'cache="token",result="miss"')! >= 1)
   assert.ok(read('cache_entries', 'cache="verified_secret"')! >= 1)
 })

@@ -6,6 +6,7 @@ import type { BackendRequest, BackendResult, KeepRequest, TaskCall } from '../..
 import type { TraceRecords } from '../../observe/trace-records.ts'
 import type { WorkerService } from '../../mediation/worker-service.ts'
 import type { TransferredMessage } from '../../mediation/worker-task.ts'
+import type { CacheUsage } from '../../runtime/cache-usage.ts'
 import type { ConnectionContext } from '../exchange/connection-context.ts'
 import type { BlockingTimeouts } from '../../plan/reactor-plan.ts'
 import { BackendCall, UNSENDABLE } from './backend-call.ts'
@@ -41,7 +42,13 @@ export class TaskCallsServer {
     max: KEPT_MAX,
     maxSize: KEPT_BYTES_MAX,
     sizeCalculation: sizeOf,
+    dispose: (_message, _key, reason) => {
+      if (reason === 'evict') this.#evictions++
+    },
   })
+  #evictions = 0
+  #hits = 0
+  #misses = 0
   #blockingTimeouts: BlockingTimeouts
   #pending = 0
   #lastId = 0
@@ -54,6 +61,12 @@ export class TaskCallsServer {
   /** Requests to backends that are under way. */
   get pending(): number {
     return this.#pending
+  }
+
+  /** Usage of the responses that sequences keep. */
+  keptUsage(): CacheUsage {
+    const { size: entries, calculatedSize: bytes } = this.#kept
+    return { entries, bytes, evictions: this.#evictions, hits: this.#hits, misses: this.#misses }
   }
 
   /** Applies a reload. Kept responses go: the sequences that made them may have changed. */
@@ -70,7 +83,7 @@ export class TaskCallsServer {
       case 'background':
         return this.#options.background(call.task)
       case 'kept':
-        return this.#kept.get(call.key) ?? null
+        return this.#keptFor(call.key)
       case 'keep':
         return this.#keep(call)
     }
@@ -84,6 +97,13 @@ export class TaskCallsServer {
     } catch (error) {
       call.feedThrew(error)
     }
+  }
+
+  #keptFor(key: string): TransferredMessage | null {
+    const kept = this.#kept.get(key)
+    if (kept === undefined) this.#misses++
+    else this.#hits++
+    return kept ?? null
   }
 
   #keep({ key, lifetimeMs, message }: KeepRequest): null {
