@@ -149,7 +149,8 @@ function quantile(values: readonly number[], share: number): number {
 }
 const [pageRounds, gaps] = [frames.flatMap(it => it.rounds), frames.flatMap(it => it.gaps)]
 const lines = [
-  `${connections - held} clients, ${held} held backend connections, ${apis} APIs, ${LOAD} requests/s; ${rounds} rounds of ${ROUND_MS / 1000} s each`,
+  `${connections - held} clients, ${held} held backend connections, ${apis} APIs, ${LOAD} requests/s`,
+  `${rounds} rounds of ${ROUND_MS / 1000} s each`,
   `bytes per second to a viewer: ${Math.round(median(bytes))}`,
   `time of the page per round: ${median(pageRounds).toFixed(1)} ms, 95 % ${quantile(pageRounds, 0.95).toFixed(1)} ms`,
   `processor time of the page, drawing included: ${permille(pages)}`,
