@@ -59,7 +59,7 @@ test('a file is renamed at the first look behind the border of the interval, and
   assert.deepEqual(earlier(), ['access.log.20261123T110000Z'], 'an empty file is not rotated')
 })
 
-test('a file of an earlier interval is renamed at the start, and the oldest files beyond rotate_keep are deleted', async t => {
+test('a file of an earlier interval is renamed at the start, and of old files the newest ones stay', async t => {
   const { clock, start, write, earlier, path, failures } = rotation(t)
   for (let hour = 0; hour < 4; hour++) {
     write()
