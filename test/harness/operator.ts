@@ -43,8 +43,7 @@ export async function leave(): Promise<void> {
   backend.close()
 }
 
-/** `data`: `kept` for tests of many starts that neither prove what a first start makes nor share a database. */
-export function home(port = backend.port, data: Data = 'new'): Home {
+export function home(port = backend.port, data?: Data): Home {
   const made = makeHome(port, '', data)
   homes.push(made)
   return made
@@ -67,7 +66,7 @@ export async function start(
 export async function startTwo(env: Environment = {}): Promise<RunningGateway> {
   const port = await freePort()
   const sets = ['transport.passthru_http.reactors=2', `transport.passthru_http.listener.parameters.port=${port}`]
-  return start(home(backend.port, 'kept'), sets, env)
+  return start(home(), sets, env)
 }
 
 /** Starts a command and does not wait for its end. */

@@ -115,11 +115,14 @@ export interface Home {
   remove(): void
 }
 
-/** `new`: the program makes its data when it starts. `kept`: data of a program that has started before. */
+/**
+ * `kept`: data of a program that has started before. `new`: the program makes its data when it starts, for tests that
+ * prove what a first start makes, or whose configuration has the password of the administrator.
+ */
 export type Data = 'new' | 'kept'
 
 /** Makes a home with one API, `/t`, whose backend is a port of this machine. */
-export function makeHome(backendPort: number, deployment = '', data: Data = 'new'): Home {
+export function makeHome(backendPort: number, deployment = '', data: Data = 'kept'): Home {
   const path = mkdtempSync(join(tmpdir(), 'sluice-home-'))
   if (data === 'kept') copyKeptData(join(path, 'data'))
   writeFileSync(join(path, 'deployment.toml'), deployment)

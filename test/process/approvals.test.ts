@@ -6,11 +6,11 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { MisbehavingServer } from '../control/remote/misbehaving-server.ts'
 import { eventually } from '../harness/peers.ts'
-import { home, leave, sluice, start } from '../harness/operator.ts'
+import { backend, home, leave, sluice, start } from '../harness/operator.ts'
 import { freePort, type RunningGateway } from '../harness/program.ts'
 import { put, reload } from '../harness/reloading.ts'
 
-const at = home()
+const at = home(backend.port, 'new')
 const engine = await MisbehavingServer.listen()
 let gateway: RunningGateway
 let managementPort = 0

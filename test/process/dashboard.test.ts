@@ -41,7 +41,7 @@ function inBrowser(title: string, run: () => Promise<void> | void): void {
 before(async () => {
   if (skip !== false) return
   port = await freePort()
-  gateway = await start(home(), [
+  gateway = await start(home(undefined, 'new'), [
     'management.enable=true',
     `management.port=${port}`,
     'super_admin.password=Secret-99-words',

@@ -40,7 +40,7 @@ for (const kind of ['postgre', 'mysql'] as const) {
         return
       }
       const gate = new TcpGate(await freePort(), PORTS[kind])
-      const at = home()
+      const at = home(backend.port, 'new')
       put(at, 'apis/Pets/api.yaml', PETS)
       put(at, 'deployment.toml', database.toml.replaceAll(`:${PORTS[kind]}`, `:${gate.port}`))
       parts = { database, gate, at }

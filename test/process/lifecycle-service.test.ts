@@ -33,7 +33,7 @@ const TWINS = [api('Twin', '1', '/one'), api('Twin', '1', '/two')]
 const SHOP = [api('Orders'), api('Orders', '2.0.0'), api('Menu'), ...HOSTED, ...TWINS]
 
 async function primary(t: TestContext, apis = SHOP, sets: readonly string[] = []) {
-  const home = makeHome(9)
+  const home = makeHome(9, '', 'new')
   t.after(() => home.remove())
   mkdirSync(home.data)
   const lines: Record<string, unknown>[] = []

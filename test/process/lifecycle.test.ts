@@ -156,7 +156,7 @@ function written(at: Home): string {
 }
 
 test('a damaged file refuses the start with exit code 78, the file and a hint', async () => {
-  const at = home()
+  const at = home(backend.port, 'new')
   mkdirSync(at.data)
   writeFileSync(fileOf(at), '{"format":1,"apis":[')
   const program = launch(at, [])

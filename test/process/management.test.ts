@@ -8,10 +8,10 @@ import { parseArguments } from '../../src/cli/arguments.ts'
 import { sendCommand } from '../../src/cli/control-client.ts'
 import { manage } from '../../src/cli/management.ts'
 import { argumentsFor, Transcript } from '../config/temporary-home.ts'
-import { home, leave, start } from '../harness/operator.ts'
+import { backend, home, leave, start } from '../harness/operator.ts'
 import { freePort, type RunningGateway } from '../harness/program.ts'
 
-const at = home()
+const at = home(backend.port, 'new')
 let gateway: RunningGateway
 let managementPort = 0
 /** Basic credentials with the password that the start has printed. */

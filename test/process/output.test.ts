@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { backend, home, leave, sluice } from '../harness/operator.ts'
-import { ask, freePort, launch, LAUNCHER, PLAIN_ONLY, Program } from '../harness/program.ts'
+import { ask, type Data, freePort, launch, LAUNCHER, PLAIN_ONLY, Program } from '../harness/program.ts'
 import { put } from '../harness/reloading.ts'
 
 after(leave)
@@ -32,6 +32,7 @@ interface Start {
   readonly words?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
   readonly toml?: string
+  readonly data?: Data
   /** What one of the messages is; SIGTERM follows it where the start does not end by itself. */
   readonly said: RegExp
   readonly code: number
@@ -44,7 +45,7 @@ const LISTENER = 'transport.passthru_http.listener.parameters.port'
 
 const STARTS: readonly Start[] = [
   { what: 'a gateway that is ready', said: /^ready$/m, code: 0 },
-  { what: 'the first password', sets: ['management.enable=true'], said: /^ready$/m, code: 0 },
+  { what: 'the first password', data: 'new', sets: ['management.enable=true'], said: /^ready$/m, code: 0 },
   { what: 'an unknown option', words: ['--nonsense'], said: /--nonsense/, code: 2 },
   { what: 'an unknown key of --set', sets: ['server.ofset=1'], said: /server\.ofset/, code: 0 },
   { what: 'errors in the configuration', toml: '[server]\noffset = "x"\n', said: /server\.offset/, code: 78 },
@@ -63,9 +64,9 @@ function assertLines(program: Program): void {
   }
 }
 
-for (const { what, sets = [], words = [], env = {}, toml = '', said, code } of STARTS) {
+for (const { what, sets = [], words = [], env = {}, toml = '', data, said, code } of STARTS) {
   test(`${what}: each line is JSON, and no password is among them`, async () => {
-    const at = home(backend.port)
+    const at = home(backend.port, data)
     put(at, 'deployment.toml', toml)
     const program = launch(at, sets, { SLUICE_TEST_HOOKS: '', ...env }, words)
     await program.said.until(said)

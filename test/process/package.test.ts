@@ -156,7 +156,7 @@ describe('the package', { concurrency: false }, () => {
 
   test('npm install --global gives the command sluice without a network; it passes a request', async () => {
     await npm(folder, 'install', '--global', '--prefix', prefix, tarball)
-    const home = makeHome(backend.port)
+    const home = makeHome(backend.port, '', 'new')
     try {
       const program = await startInstalled([command, 'start', '--home', home.path])
       await pass(program)
@@ -202,7 +202,7 @@ describe('the package', { concurrency: false }, () => {
   })
 
   test('runs where its user can write neither its folder nor that of the home', async () => {
-    const home = makeHome(backend.port)
+    const home = makeHome(backend.port, '', 'new')
     const user = join(folder, 'nobody')
     const data = join(folder, 'state')
     for (const path of [user, data]) {
@@ -246,7 +246,7 @@ describe('the container', {
   test('its file system has all that the program needs', {
     skip: isRoot ? false : 'only root can chroot',
   }, async () => {
-    const home = makeHome(backend.port)
+    const home = makeHome(backend.port, '', 'new')
     const [inside, data] = [join(rootfs, 'home'), join(rootfs, 'data')]
     cpSync(home.path, inside, { recursive: true })
     mkdirSync(data)
@@ -266,7 +266,7 @@ describe('the container', {
   const hasBuilder = isRoot && spawnSync('buildah', ['--version']).status === 0
   const skip = hasBuilder ? false : 'buildah is not installed'
   test('a builder builds it from scratch without a network, and runs it', { skip }, async () => {
-    const home = makeHome(backend.port)
+    const home = makeHome(backend.port, '', 'new')
     chmodSync(home.path, 0o755)
     const options = ['--storage-driver', 'vfs', '--root', join(folder, 'images'), '--runroot', join(folder, 'run')]
     // In a network of its own, which reaches nothing.

@@ -31,7 +31,7 @@ const CODED = new RegExp(
 const planted = (where: string): string => `${MARK}-${where}-4711`
 
 const backend = await StrictBackend.listen()
-const at = home()
+const at = home(undefined, 'new')
 const security = (more: object) => ({ endpoint_security: { production: { enabled: true, ...more } } })
 const production_endpoints = { url: `http://127.0.0.1:${backend.port}` }
 const endpointConfig = { endpoint_type: 'http', production_endpoints }

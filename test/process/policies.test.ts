@@ -22,7 +22,7 @@ function policy(name: string, requestCount: number): string {
 }
 
 function limitedHome(apiThrottlingPolicy: string): Home {
-  const at = home()
+  const at = home(backend.port, 'new')
   const endpointConfig = { endpoint_type: 'http', production_endpoints: { url: `http://127.0.0.1:${backend.port}` } }
   put(at, 'apis/Test/api.yaml', openProject({ name: 'Test', context: '/t', apiThrottlingPolicy, endpointConfig }))
   return at

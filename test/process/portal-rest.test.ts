@@ -4,10 +4,10 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { home, leave, sluice, start } from '../harness/operator.ts'
+import { backend, home, leave, sluice, start } from '../harness/operator.ts'
 import { freePort } from '../harness/program.ts'
 
-const at = home()
+const at = home(backend.port, 'new')
 const PASSWORD = 'a password of this test'
 const MANAGED = `[management]\nenable = true\nport = ${await freePort()}\n[super_admin]\npassword = "${PASSWORD}"\n`
 const PORT = Number(/port = (\d+)/.exec(MANAGED)![1])

@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { RSA_SERVER } from '../harness/certificates.ts'
-import { home, leave, start } from '../harness/operator.ts'
+import { backend, home, leave, start } from '../harness/operator.ts'
 import { ask, type Home, launch, type Program } from '../harness/program.ts'
 import { connectSecured } from '../harness/secured-peers.ts'
 import { RSA_JKS, TRUST_JKS } from '../tls/fixtures/stores.ts'
@@ -21,7 +21,7 @@ const HTTPS = 'transport.passthru_https.listener.'
 const SETS = [`${HTTPS}enable=true`, `${HTTPS}parameters.port=0`, 'logging.level=info']
 
 function platformHome(change: (text: string) => string = text => text): Home {
-  const at = home()
+  const at = home(backend.port, 'new')
   rmSync(join(at.path, 'deployment.toml'))
   const conf = join(at.path, 'repository/conf')
   const security = join(at.path, 'repository/resources/security')

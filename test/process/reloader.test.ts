@@ -25,7 +25,7 @@ const LISTENERS = ['transport.passthru_https.listener', 'transport.ws.listener',
 const OFF = LISTENERS.map(section => `${section}.enable=false`)
 
 async function gateway(t: TestContext, spare = 10) {
-  const home = makeHome(9)
+  const home = makeHome(9, '', 'new')
   t.after(() => home.remove())
   const lines: Record<string, unknown>[] = []
   const log = openLog('info', { write: text => void lines.push(JSON.parse(text)) })

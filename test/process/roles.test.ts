@@ -22,7 +22,7 @@ after(async () => {
 })
 
 function home(server: string): Home {
-  const made = makeHome(backend.port, `[server]\n${server}\n`)
+  const made = makeHome(backend.port, `[server]\n${server}\n`, 'new')
   homes.push(made)
   return made
 }

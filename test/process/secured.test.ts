@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { check } from '../../src/cli/check.ts'
 import type { TlsIdentity } from '../../src/socket/tls.ts'
 import { CA, CLIENT, EXPIRED, RSA_SERVER, SELF_SIGNED, SERVER, VIRTUAL } from '../harness/certificates.ts'
-import { home, leave, start } from '../harness/operator.ts'
+import { backend, home, leave, start } from '../harness/operator.ts'
 import { eventually } from '../harness/peers.ts'
 import { freePort, type Home, launch, type Program, type RunningGateway } from '../harness/program.ts'
 import { connectSecured } from '../harness/secured-peers.ts'
@@ -57,7 +57,7 @@ function put(at: Home, name: string, content: string | Buffer): void {
 }
 
 test('the first start makes a certificate and logs it, the second one uses it again', async () => {
-  const at = home()
+  const at = home(backend.port, 'new')
   const first = await start(at, ON)
   const certificate = await shown(await portOf(first))
   assert.match(certificate.subject, /localhost/)

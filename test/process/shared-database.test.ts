@@ -67,7 +67,7 @@ async function startPair(database: RealDatabase): Promise<Pair> {
 }
 
 function nodeHome(toml: string): Home {
-  const at = home()
+  const at = home(backend.port, 'new')
   put(at, 'apis/Pets/api.yaml', PETS)
   put(at, 'deployment.toml', `${ISSUER}${toml}`)
   return at

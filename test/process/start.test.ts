@@ -24,7 +24,7 @@ after(async () => {
 })
 
 function home(deployment = ''): Home {
-  const made = makeHome(backend.port, deployment)
+  const made = makeHome(backend.port, deployment, 'new')
   homes.push(made)
   return made
 }

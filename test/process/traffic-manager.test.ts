@@ -39,7 +39,7 @@ defaultLimit: { type: REQUESTCOUNTLIMIT, requestCount: { timeUnit: days, unitTim
 const ACCOUNT = ['apim.throttling.receiver_username=gateways', 'apim.throttling.receiver_password=of this test']
 
 function limitedHome(): Home {
-  const at = home(backend.port, 'kept')
+  const at = home()
   const endpointConfig = { endpoint_type: 'http', production_endpoints: { url: `http://127.0.0.1:${backend.port}` } }
   put(at, 'policies/advanced/Ten.yaml', POLICY)
   const project = { name: 'Test', context: '/t', apiThrottlingPolicy: 'Ten', endpointConfig }
@@ -63,7 +63,7 @@ let managerHome: Home
 async function trafficManager(
   port: number,
   brokerPort: number,
-  at = home(backend.port, 'kept'),
+  at = home(),
   more: readonly string[] = [],
 ): Promise<Program> {
   managerHome = at
@@ -190,7 +190,7 @@ test('without enable_decision_connection a gateway reports, and obeys its own co
 test('with enable_persistence a traffic manager that was killed goes on with its counts', { skip }, async () => {
   const receiver = await freePort()
   const persistent = ['apim.throttling.enable_persistence=true']
-  const first = await trafficManager(receiver, 5672, home(backend.port, 'kept'), persistent)
+  const first = await trafficManager(receiver, 5672, home(), persistent)
   const one = await gateway(receiver, 5672)
   for (let n = 0; n < LIMIT - 2; n++) assert.equal(await status(one), 200)
   await until(async () => counted(managerHome) === LIMIT - 2)

@@ -104,7 +104,7 @@ async function started(
   })
   backend.listen(0, '127.0.0.1')
   await once(backend, 'listening')
-  const home = makeHome((backend.address() as AddressInfo).port, text, 'kept')
+  const home = makeHome((backend.address() as AddressInfo).port, text)
   const gateway = await startProgram(home, sets, {}, words)
   t.after(async () => {
     endProcess(pidOf(home))
