@@ -146,11 +146,11 @@ function failed({ summary, files, stderr }: TestProcess, data: EventData.TestFai
   process.stdout.write(`${clear()}${paint('red', 'failed')}  ${name}\n  ${path}:${data.line ?? 1}\n${shown}`)
 }
 
-/** The cause without the frames of Node's own test runner. */
+/** The cause without the frames of the test runner. */
 function causeOf(cause: unknown, linesMax: number): string {
   const lines = inspect(cause)
     .split('\n')
-    .filter(line => !/\(node:internal|^\s+at (?:async )?(?:Test|Suite)\./.test(line))
+    .filter(line => !/\(node:internal|\/test-contexts\.ts:|^\s+at (?:async )?(?:Test|Suite)\./.test(line))
   return `${lines.slice(0, linesMax).join('\n').replace(/^/gm, '  ')}\n\n`
 }
 

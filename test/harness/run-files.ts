@@ -3,8 +3,9 @@
  * a suite, so that its hooks run for its own tests, and it loads when the one before has ended.
  */
 import { resolve } from 'node:path'
-import { describe } from 'node:test'
+import { withTestContexts } from './test-contexts.ts'
 
+const { describe } = await withTestContexts(() => import('node:test'))
 const ROOT = resolve(import.meta.dirname, '../..')
 /** The longest wait of a timer. */
 const TIMER_MAX_MS = 2 ** 31 - 1
