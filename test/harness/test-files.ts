@@ -25,8 +25,8 @@ const LONGEST = ['package', 'notifications', 'documents', 'upgrade'].map(name =>
 /** Files that run on both socket levels, because their results depend on sockets. */
 const ON_BOTH_LEVELS = ['test/proxy/*.test.ts', 'test/socket/*.test.ts']
 /**
- * Files of test/proxy that run on the handles level only: they prove decisions of filters, faults, routing and
- * mediation, which do not depend on sockets. Every failure on the streams level so far concerned reading, writing or
+ * Files of test/proxy that run on the handles level only: they prove decisions of filters, limits, faults, routing
+ * and mediation, which do not depend on sockets. Every failure on the streams level so far concerned reading, writing or
  * closing.
  */
 const ON_HANDLES_ALONE = [
@@ -34,7 +34,9 @@ const ON_HANDLES_ALONE = [
   ...['cors-responses', 'cors-sequence', 'endpoint-states', 'escaped-slashes', 'every-mediator', 'fault-codes'],
   ...['fault-sequences', 'flow-fields', 'graphql', 'handlers', 'lifecycle', 'max-forwards', 'path-tricks'],
   ...['reload-apis', 'reload-settings', 'resources', 'routing', 'schema-validation', 'sequence-calls'],
-  ...['sequence-copies', 'stripped-fields', 'traced-flows', 'traced-requests', 'warn-on-500', 'websocket-sequences'],
+  ...['sequence-copies', 'stripped-fields', 'throttling-conditions', 'throttling-denials', 'throttling-levels'],
+  ...['throttling-responses', 'throttling-tiers', 'traced-flows', 'traced-requests', 'warn-on-500'],
+  'websocket-sequences',
 ].map(name => `test/proxy/${name}.test.ts`)
 
 export const LEVELS = ['handles', 'streams'] as const
