@@ -1,7 +1,8 @@
 /**
  * The data folder of a program that has started before: account of the administrator, signing key, database,
  * certificate of the management listener, result of the self-test of sockets. To make them takes a quarter of the
- * processor time of a start. `npm test` makes them once, for the homes of all tests whose subject is not the first start.
+ * processor time of a start. `npm test` makes them once, for the homes of all tests whose subject is not the first
+ * start.
  */
 import assert from 'node:assert/strict'
 import { mkdtempSync, writeFileSync } from 'node:fs'

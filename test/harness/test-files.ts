@@ -26,8 +26,8 @@ const LONGEST = ['package', 'notifications', 'documents', 'upgrade'].map(name =>
 const ON_BOTH_LEVELS = ['test/proxy/*.test.ts', 'test/socket/*.test.ts']
 /**
  * Files of test/proxy that run on the handles level only: they prove decisions of filters, limits, faults, routing
- * and mediation, which do not depend on sockets. Every failure on the streams level so far concerned reading, writing or
- * closing.
+ * and mediation, which do not depend on sockets. Every failure on the streams level so far concerned reading, writing
+ * or closing.
  */
 const ON_HANDLES_ALONE = [
   ...['api-policies', 'authentication', 'backend-credentials', 'backend-jwt', 'body-checks', 'cors-preflights'],

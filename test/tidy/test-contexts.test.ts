@@ -1,4 +1,4 @@
-/** The runner of test files gives what happens later to the test that has begun it (`test/harness/test-contexts.ts`). */
+/** What happens later belongs to the test that has begun it (`test/harness/test-contexts.ts`). */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
