@@ -49,7 +49,7 @@ export class Database<Tables> {
     })
   }
 
-  /** Resolves when all transactions that have ended are durable. Rejects once the disk has failed. */
+  /** Resolves when all transactions that have ended are durable. Rejects as `LogSync.sync`. */
   async synced(): Promise<void> {
     await this.#log?.sync()
   }

@@ -1,5 +1,6 @@
 /** Commits that are made durable beside the thread. */
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -32,12 +33,30 @@ test('callers share one wait for the disk, but none that has begun before they a
   await Promise.all([first, second])
 })
 
+test('a log that cannot be opened fails those who wait, and nobody later', async t => {
+  const { file, sync } = logOf(t)
+  await sync.sync()
+  renameSync(`${file}-wal`, `${file}-gone`)
+  // One is running, and one waits behind it.
+  const first = sync.sync()
+  await Promise.resolve()
+  await Promise.resolve()
+  const second = sync.sync()
+  assert.notEqual(second, first)
+  await Promise.all([assert.rejects(first, { code: 'ENOENT' }), assert.rejects(second, { code: 'ENOENT' })])
+  renameSync(`${file}-gone`, `${file}-wal`)
+  await sync.sync()
+})
+
 test('after a failure of the disk no commit is durable any more', async t => {
   const { file, sync } = logOf(t)
   await sync.sync()
   renameSync(`${file}-wal`, `${file}-gone`)
-  await assert.rejects(sync.sync(), { code: 'ENOENT' })
+  // Nothing can sync a pipe.
+  execFileSync('mkfifo', [`${file}-wal`])
+  await assert.rejects(sync.sync(), { code: 'EINVAL' })
+  rmSync(`${file}-wal`)
   renameSync(`${file}-gone`, `${file}-wal`)
-  await assert.rejects(sync.sync(), { code: 'ENOENT' })
-  await assert.rejects(sync.sync(), { code: 'ENOENT' })
+  await assert.rejects(sync.sync(), { code: 'EINVAL' })
+  await assert.rejects(sync.sync(), { code: 'EINVAL' })
 })
