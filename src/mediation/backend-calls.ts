@@ -1,7 +1,13 @@
 /** Calls of mediators to endpoints: the request is a message, and so is its response. Runs on workers. */
 import { type CallChain, FIRST_CALL } from '../http1/call-chain.ts'
 import { CallFailed } from '../runtime/call-channel.ts'
-import { type EndpointForm, type EndpointFormat, OWN_ENDPOINT, type SequenceEndpoint } from './endpoint-plan.ts'
+import {
+  DESTINATION,
+  type EndpointForm,
+  type EndpointFormat,
+  OWN_ENDPOINT,
+  type SequenceEndpoint,
+} from './endpoint-plan.ts'
 import { MediationFault } from './mediation-fault.ts'
 import type { Message } from './message.ts'
 import type { TaskCall, TaskCallResults, TaskServices } from './task-calls.ts'
@@ -74,6 +80,16 @@ export async function callBackend(
   })
   if (result.kind === 'fault') throw new MediationFault(result.fault)
   return services.received(result.message)
+}
+
+/** As `callBackend`, without an endpoint of its own: to `To`, where that is a URL, else to the endpoint of the API. */
+export function sendBackend(request: Message): Promise<Message> {
+  return callBackend(request, { name: hasDestination(request) ? DESTINATION.name : OWN_ENDPOINT }, false)
+}
+
+/** A sequence has set a URL as `To`. */
+export function hasDestination({ to }: Message): boolean {
+  return /^https?:/i.test(to)
 }
 
 /** What the reactor needs of the properties: the others may be long. */

@@ -129,6 +129,8 @@ export class Message {
   gathering: Gathering | null = null
   /** The copy whose own copies have become this message, an aggregate; null for no aggregate. */
   standsFor: Message | null = null
+  /** A copy, of which what has made it sends what `<send>` leaves. */
+  isSentByCopier = false
   readonly secrets = new SecretValues()
   #receivedField: (name: string) => string | undefined
   #receivedFields: () => Fields

@@ -16,7 +16,7 @@ export interface BackendRequest {
   readonly api: string
   /** Name of the endpoint (`SequenceEndpoint`), or OWN_ENDPOINT. */
   readonly endpoint: string
-  /** The endpoint of the API, for OWN_ENDPOINT (`TaskGathering.own`); else left out. */
+  /** The endpoint of the API, for OWN_ENDPOINT (`FlowTask.own`); else left out. */
   readonly own?: number
   /** What the call is nested in. */
   readonly calls: CallChain
@@ -72,8 +72,10 @@ export interface TaskServices {
   /** Identity of the API. */
   readonly api: string
   readonly flow: FlowTask['flow']
-  /** Names the endpoint of the API (`TaskGathering.own`); 0: copies cannot be sent to it. */
+  /** Names the endpoint of the API (`FlowTask.own`); 0: nothing can be sent to it. */
   readonly own: number
+  /** The response flow gathers the responses to copies. */
+  readonly gathers: boolean
   /** What calls of the task are nested in. */
   readonly calls: CallChain
   /** What calls of the task continue; null: they are not traced. */

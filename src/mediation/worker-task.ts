@@ -57,6 +57,8 @@ export interface FlowTask {
   readonly message: TransferredMessage
   /** Of a request flow whose response flow gathers the responses to copies that the task sends. */
   readonly gathering?: TaskGathering
+  /** Of a request flow: names the endpoint of the API in calls of the task (`BackendRequest.own`). Left out: none. */
+  readonly own?: number
   /** What calls of the task are nested in; left out: FIRST_CALL. */
   readonly calls?: CallChain
   /** What calls of the task continue; left out: they pass the fields of the message on. */
@@ -69,8 +71,6 @@ export interface FlowTask {
 export interface TaskGathering {
   /** Names of the sequences of the response flow. */
   readonly sequences: readonly string[]
-  /** Names the endpoint of the API in calls of the task (`BackendRequest.own`). */
-  readonly own: number
 }
 
 /**

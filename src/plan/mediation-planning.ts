@@ -144,7 +144,7 @@ export async function checkHandshakes(
   return { errors: of(true), warnings: of(false) }
 }
 
-/** APIs with an `<aggregate>` of their own in the response flow, whose request flow makes no copies. */
+/** APIs with an `<aggregate>` of their own in the response flow, whose flows make no copies. */
 export async function checkAggregates(
   apis: readonly ApiDefinition[],
   sequences: SequenceSet,
@@ -163,7 +163,8 @@ export async function checkAggregates(
     const plan = mediationPlan(api, sequences, needsOf)!
     const flows = [plan.flows, ...Object.values(plan.byOperation)]
     const alone = flows.find(({ request, response }) => {
-      return response.gathers === true && !makesCopies(request.sequences, lookupOf(plan))
+      // Copies of the response flow may gather in a sequence that receives what they have asked for.
+      return response.gathers === true && !makesCopies([...request.sequences, ...response.sequences], lookupOf(plan))
     })
     if (alone === undefined) return []
     return {

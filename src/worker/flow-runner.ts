@@ -105,11 +105,11 @@ class Flow {
     this.#formats = formats
     this.#sequences = sequences
     this.#context = context
-    const { api, flow, gathering, copiesMax = COPIES_MAX, trace = null } = task
+    const { api, flow, gathering, own = 0, copiesMax = COPIES_MAX, trace = null } = task
     this.#copiesLeft = copiesMax
     const { report, call } = context
     this.#services = {
-      ...{ api, flow, own: gathering?.own ?? 0, calls: callsOf(task), trace, report, call, code },
+      ...{ api, flow, own, gathers: gathering !== undefined, calls: callsOf(task), trace, report, call, code },
       transfer: message => this.#transferred(message, null),
       received: transferred => this.#received(transferred),
       claimCopies: count => this.#claimCopies(count),

@@ -51,6 +51,7 @@ const ROWS: readonly (readonly [string, string])[] = [
   ['<sequence key="missing"/>', 'nothing'],
   ['<drop/>', 'heads'],
   ['<send/>', 'heads'],
+  ['<send receive="heads"/>', 'worker'],
   ['<respond/>', 'worker'],
 ]
 

@@ -157,6 +157,8 @@ test('D269: a response policy of a WebSocket API itself that makes a body is an 
 })
 
 const TARGET = '<target><sequence><send/></sequence></target>'
+const ASKING =
+  '<target><sequence><send receive="all"><endpoint><address uri="http://h"/></endpoint></send></sequence></target>'
 const AGGREGATE = '<aggregate><onComplete expression="json-eval($)"/></aggregate>'
 /** [request sequence, response sequence, whether the response flow gathers, whether a warning says that it cannot]. */
 const AGGREGATES: readonly (readonly [string, string, boolean, boolean])[] = [
@@ -164,12 +166,15 @@ const AGGREGATES: readonly (readonly [string, string, boolean, boolean])[] = [
   [`<clone>${TARGET}</clone>`, AGGREGATE, true, false],
   [`<filter source="$trp:a" regex="b"><then><clone>${TARGET}</clone></then></filter>`, AGGREGATE, true, false],
   [HEADS, `<clone>${TARGET}</clone>${AGGREGATE}`, false, false],
+  [HEADS, `<clone>${ASKING}</clone>`, true, false],
   [HEADS, HEADS, false, false],
 ]
 
 for (const [request, response, gathers, isWarned] of AGGREGATES) {
   test(`an aggregate of a response flow gathers what ${request} sends: ${response}`, async t => {
-    const own = { sequences: [await planOf(request, 'in'), await planOf(response, 'out')], byOperation: {} }
+    const plans = [await planOf(request, 'in'), await planOf(response, 'out'), await planOf(AGGREGATE, 'all')]
+    const used = plans.filter(({ name }) => name !== 'all' || response.includes(name))
+    const own = { sequences: used, byOperation: {} }
     const extensions = { ...NONE, request: ['in'], response: ['out'] }
     const definition = api({ ...own, extensions, policies: NONE })
     const sequences = await home(t, {})

@@ -3,7 +3,7 @@
  * `<aggregate>` runs on each copy. Copies that no aggregate gathers while the message goes on run in the background.
  */
 import type { XmlElement } from '../../config/xml.ts'
-import { applyFormat, callBackend, servicesOf } from '../backend-calls.ts'
+import { applyFormat, callBackend, hasDestination, servicesOf } from '../backend-calls.ts'
 import { runCopies, runInBackground } from '../copies.ts'
 import { DESTINATION, OWN_ENDPOINT, type SequenceEndpoint } from '../endpoint-plan.ts'
 import { type CompileContext, mediator, type Run } from '../mediator.ts'
@@ -126,7 +126,9 @@ export function compileTarget(
   const run = context.compileBranch(target)
   const gather = gathers === null ? () => true : gathers.length === 0 ? null : context.compileAll(gathers)
   return async copy => {
+    copy.isSentByCopier = true
     const goesOn = await run(copy)
+    copy.isSentByCopier = false
     const name = goesOn ? (endpoint?.name ?? '') : sentTo(copy)
     if (name !== '') {
       if (goesOn) applyFormat(copy, endpoint!.form)
@@ -135,6 +137,10 @@ export function compileTarget(
       copy.endpoint = ''
       const services = servicesOf(copy)
       if (gather === null && services.flow === 'request') return services.respond(copy)
+      if (gather === null && !goesOn) {
+        copy.outcome = 'responded'
+        return false
+      }
     } else if (!goesOn) return false
     return gather === null ? true : gather(copy)
   }
@@ -142,8 +148,8 @@ export function compileTarget(
 
 /** The endpoint to which `<send>` sends a copy; '': the copy is not sent by itself. */
 function sentTo(copy: Message): string {
-  if (copy.outcome !== 'sent' || copy.isResponse) return ''
-  if (copy.endpoint !== '') return copy.endpoint
-  if (/^https?:/i.test(copy.to)) return DESTINATION.name
-  return servicesOf(copy).own === 0 ? '' : OWN_ENDPOINT
+  if (copy.outcome !== 'sent') return ''
+  if (copy.endpoint !== '' || copy.isResponse) return copy.endpoint
+  if (hasDestination(copy)) return DESTINATION.name
+  return servicesOf(copy).gathers ? OWN_ENDPOINT : ''
 }

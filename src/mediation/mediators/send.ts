@@ -1,31 +1,62 @@
 /**
  * `<send>`: sends the message to its destination, or to an endpoint of its own, a fault to the client, and ends the
- * sequence.
+ * sequence. The task itself sends a response that names an endpoint, and a message that names what receives the answer.
  */
-import { applyFormat } from '../backend-calls.ts'
-import type { SequenceEndpoint } from '../endpoint-plan.ts'
-import { mediator } from '../mediator.ts'
+import { applyFormat, callBackend, sendBackend, servicesOf } from '../backend-calls.ts'
+import { DESTINATION, type SequenceEndpoint } from '../endpoint-plan.ts'
+import type { Expression } from '../expression.ts'
+import { mediator, type Run } from '../mediator.ts'
+import { textOf } from '../value.ts'
 
 interface SendSettings {
   /** null: the destination of the message. */
   readonly endpoint: SequenceEndpoint | null
+  /** Sequence that runs on what the endpoint answers: its name, or an expression that finds it. Left out: none. */
+  readonly receive?: string | Expression
 }
 
 export const send = mediator<SendSettings>({
   name: 'send',
-  attributes: ['buildmessage'],
+  attributes: ['buildmessage', 'receive'],
   elements: ['endpoint'],
 
   parse(element, parser) {
     const given = parser.only(element, 'endpoint')
     const endpoint = given === undefined ? null : parser.endpoint(given)
-    return endpoint === undefined ? undefined : { endpoint }
+    if (endpoint === undefined) return undefined
+    if (!element.has('receive')) return { endpoint }
+    const receive = parser.textOrExpression(element, 'receive')
+    if (receive === undefined) return undefined
+    if (endpoint === null) parser.use(DESTINATION)
+    if (receive.kind !== 'literal') return { endpoint, receive }
+    const name = String(receive.value)
+    parser.calls.add(name)
+    return { endpoint, receive: name }
   },
 
-  needs: ({ endpoint }) => (endpoint === null ? 'heads' : 'worker'),
+  needs: ({ endpoint, receive }) => (endpoint === null && receive === undefined ? 'heads' : 'worker'),
 
-  compile: ({ endpoint }) => {
+  compile({ endpoint, receive }, context) {
+    const evaluate = typeof receive === 'object' ? context.compileExpression(receive) : null
+    const exchange: Run = async message => {
+      const key = evaluate === null ? receive : textOf(evaluate(message))
+      const request = message.copy()
+      applyFormat(request, endpoint?.form ?? null)
+      const response = endpoint === null ? await sendBackend(request) : await callBackend(request, endpoint, false)
+      // A copy that nobody waits for any more has lost its services meanwhile.
+      message.task = { ...servicesOf(message), flow: 'response' }
+      message.becomeResponse(response)
+      message.isFromBackend = true
+      if (typeof key === 'string') await context.runSequence(key, message)
+      // As at the end of a response flow.
+      if (message.outcome === 'ended' || message.outcome === 'sent') message.outcome = 'responded'
+      return false
+    }
     return message => {
+      const { isResponse } = message
+      const isAnswered = receive !== undefined || (isResponse && !message.isSentByCopier)
+      if (isAnswered && (endpoint !== null || !isResponse)) return exchange(message)
+      if (receive !== undefined) context.warn('receive has no effect: a response without an endpoint is for the client')
       message.outcome = 'sent'
       message.endpoint = endpoint?.name ?? ''
       applyFormat(message, endpoint?.form ?? null)

@@ -39,11 +39,11 @@ export async function runFlow(
   const { mediate, account } = timedWorkers(services, exchange, context.now)
   const admission = flow === 'request' && exchange.upgrade === '' ? flows.admission : null
   const gathers = flow === 'request' && flows.plan.response.gathers === true
-  const own = gathers ? services.ownTargets.add(exchange, target) : 0
+  const own = flow === 'request' ? services.ownTargets.add(exchange, target) : 0
   const calls = exchange.calls === null && !exchange.isSecured ? null : nextCall(exchange.calls, exchange.isSecured)
   const { trace } = exchange
-  const gathering = gathers ? { sequences: flows.plan.response.sequences, own } : null
-  const options = { gathering, calls, trace: trace === null ? null : trace.link }
+  const gathering = gathers ? { sequences: flows.plan.response.sequences } : null
+  const options = { gathering, own, calls, trace: trace === null ? null : trace.link }
   try {
     // A refusal may come at once, and what follows must not run inside of the caller.
     await undefined
@@ -53,7 +53,7 @@ export async function runFlow(
     }
     return await runAdmitted({ admission, exchange, api, sequences, options, head, held, state, mediate, isAwaited })
   } finally {
-    if (gathers) services.ownTargets.delete(own)
+    if (own !== 0) services.ownTargets.delete(own)
     if (isAwaited()) account()
   }
 }

@@ -67,13 +67,15 @@ export function withAbsent(fields: Fields, own: Fields): Fields {
 export interface TaskOptions {
   /** Of a request flow whose response flow gathers copies; null for others. */
   readonly gathering: TaskGathering | null
+  /** As of FlowTask; 0: none. */
+  readonly own: number
   /** As of FlowTask; null: FIRST_CALL. */
   readonly calls: CallChain | null
   /** As of FlowTask; null: the exchange is not traced. */
   readonly trace: TraceLink | null
 }
 
-const NO_OPTIONS: TaskOptions = { gathering: null, calls: null, trace: null }
+const NO_OPTIONS: TaskOptions = { gathering: null, own: 0, calls: null, trace: null }
 
 /**
  * The task that runs a flow. The bytes of a body are a copy: the reactor keeps its own until the flow has read it.
@@ -85,14 +87,15 @@ export function flowTask(
   head: MessageHead,
   body: HeldBody,
   state: MessageState,
-  { gathering, calls, trace }: TaskOptions = NO_OPTIONS,
+  { gathering, own, calls, trace }: TaskOptions = NO_OPTIONS,
 ): FlowTask {
   const message = { ...head, body: transferred(body), state }
   const task = { kind: 'flow', api, flow, sequences, message } as const
-  if (gathering === null && calls === null && trace === null) return task
+  if (gathering === null && own === 0 && calls === null && trace === null) return task
   return {
     ...task,
     ...(gathering === null ? {} : { gathering }),
+    ...(own === 0 ? {} : { own }),
     ...(calls === null ? {} : { calls }),
     ...(trace === null ? {} : { trace }),
   }

@@ -1,4 +1,4 @@
-/** Endpoints of APIs, with the gateway's credentials, for copies that tasks send without an endpoint of their own. */
+/** Endpoints of APIs, with the gateway's credentials, for messages that tasks send without an endpoint of their own. */
 import { DESTINATION_URL } from '../../mediation/endpoint-plan.ts'
 import type { Target } from '../exchange/contract.ts'
 import type { Exchange } from '../exchange/exchange.ts'

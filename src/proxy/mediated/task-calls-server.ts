@@ -115,7 +115,7 @@ export class TaskCallsServer {
   #resolveOwn(own: number, { method, target: path }: TransferredMessage): ResolvedEndpoint | string {
     const found = this.#options.ownTargets.get(own)
     return found === undefined
-      ? 'the API has no endpoint, and the <send> of a copy names none'
+      ? 'the API has no endpoint, and a <send> names none'
       : { ...found, secured: false, method, path }
   }
 

@@ -301,6 +301,20 @@ export const EXAMPLES: readonly Example[] = [
     ],
   },
   {
+    name: 'chained-sends',
+    about: 'One service names the customer of an order, and another prices it: <send> chains both.',
+    exchanges: [
+      {
+        request: post('/a', '{"order":7}'),
+        backend: [
+          [made('/customers', '{"order":7}'), ANSWER('{"customer":"c1"}')],
+          [made('/prices', '{"of":"c1"}'), ANSWER('{"price":10}')],
+        ],
+        response: ANSWER('{"price":10}'),
+      },
+    ],
+  },
+  {
     name: 'best-quote',
     about: 'Several services are asked by copies, at most a second long; what has come then is the answer.',
     exchanges: [
