@@ -81,7 +81,7 @@ export class AnalyticsGroup {
       pauseMs = PAUSE_MIN_MS
       if (spooled === null) this.#waiting.shift()
       else {
-        spool.remove(spooled.name)
+        this.#delete(spooled.name)
         counts.spooled()
       }
       if (result === 'accepted') counts.published(batch.events)
@@ -109,6 +109,16 @@ export class AnalyticsGroup {
     const { name, counts, report } = this.#options
     report('error', 'analytics events refused by their receiver', { GROUP: name, EVENTS: events })
     counts.dropped(events)
+  }
+
+  /** On a disk that has become read-only the batch stays, and the next process sends it a second time. */
+  #delete(batch: string): void {
+    const { spool, name, report } = this.#options
+    try {
+      spool.remove(batch)
+    } catch (error) {
+      report('error', 'analytics events not deleted', { GROUP: name, CAUSE_OF_ERROR: (error as Error).message })
+    }
   }
 
   #spool({ lines, events }: WaitingBatch): void {

@@ -6,6 +6,8 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, wri
 import { join } from 'node:path'
 
 const NAME = /^(\d{12})-(\d{1,9})\.ndjson$/
+/** What a killed process leaves of a batch. */
+const HALF = /^\d{12}-\d{1,9}\.ndjson\.new$/
 const DIGITS = 12
 /** Events may name callers. */
 const FILE_MODE = 0o600
@@ -35,11 +37,15 @@ export class AnalyticsSpool {
     this.#folder = folder
     this.#bytesMax = bytesMax
     mkdirSync(folder, { recursive: true, mode: FOLDER_MODE })
-    this.#files = readdirSync(folder)
-      .filter(name => NAME.test(name))
-      .sort()
-      .map(name => ({ name, events: Number(NAME.exec(name)![2]), bytes: statSync(join(folder, name)).size }))
-    this.#next = 1 + Number(this.#files.at(-1)?.name.slice(0, DIGITS) ?? 0)
+    const entries = readdirSync(folder, { withFileTypes: true })
+    const named = entries.filter(({ name }) => NAME.test(name)).sort((one, other) => (one.name < other.name ? -1 : 1))
+    // A folder or a link of such a name is not ours, but its number is taken.
+    this.#next = 1 + Number(named.at(-1)?.name.slice(0, DIGITS) ?? 0)
+    this.#files = named
+      .filter(entry => entry.isFile())
+      .map(({ name }) => ({ name, events: Number(NAME.exec(name)![2]), bytes: statSync(join(folder, name)).size }))
+    const halves = entries.filter(entry => entry.isFile() && HALF.test(entry.name))
+    for (const { name } of halves) deleteIfPossible(join(folder, name))
   }
 
   get batches(): number {
@@ -63,8 +69,14 @@ export class AnalyticsSpool {
     const name = `${String(this.#next++).padStart(DIGITS, '0')}-${events}.ndjson`
     const path = join(this.#folder, name)
     // A process that is killed leaves no half of a batch under its name.
-    writeFileSync(`${path}.new`, lines, { mode: FILE_MODE })
-    renameSync(`${path}.new`, path)
+    try {
+      writeFileSync(`${path}.new`, lines, { mode: FILE_MODE })
+      renameSync(`${path}.new`, path)
+    } catch (error) {
+      // A full disk takes a part of each batch, which nobody would delete.
+      deleteIfPossible(`${path}.new`)
+      throw error
+    }
     this.#files.push({ name, events, bytes })
     return dropped
   }
@@ -77,13 +89,27 @@ export class AnalyticsSpool {
       try {
         return { name: file.name, events: file.events, lines: readFileSync(join(this.#folder, file.name), 'utf8') }
       } catch {
-        this.remove(file.name)
+        this.#forget(file.name)
+        deleteIfPossible(join(this.#folder, file.name))
       }
     }
   }
 
+  /** Throws as the disk does; this process does not publish the batch again all the same. */
   remove(name: string): void {
-    this.#files = this.#files.filter(file => file.name !== name)
+    this.#forget(name)
     rmSync(join(this.#folder, name), { force: true })
+  }
+
+  #forget(name: string): void {
+    this.#files = this.#files.filter(file => file.name !== name)
+  }
+}
+
+function deleteIfPossible(path: string): void {
+  try {
+    rmSync(path, { force: true })
+  } catch {
+    // The next process tries again.
   }
 }

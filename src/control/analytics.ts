@@ -7,7 +7,7 @@ import type { EventLog } from '../observe/events.ts'
 import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
 import { withTimeout } from '../runtime/with-timeout.ts'
 import { AnalyticsGroup } from './analytics-group.ts'
-import { AnalyticsNodes, type BatchSink, type SentBatch } from './analytics-receiver.ts'
+import { AnalyticsNodes, type BatchResult, type BatchSink, type SentBatch } from './analytics-receiver.ts'
 import { AnalyticsSpool } from './analytics-spool.ts'
 import type { RemoteServices } from './remote-services.ts'
 
@@ -95,11 +95,15 @@ class ModuleSink implements BatchSink {
     this.#publish = publish
   }
 
-  async send({ lines }: SentBatch): Promise<'accepted'> {
-    const events = lines
-      .trimEnd()
-      .split('\n')
-      .map(line => JSON.parse(line) as object)
+  async send({ lines }: SentBatch): Promise<BatchResult> {
+    let events: readonly object[]
+    try {
+      const written = lines.trimEnd().split('\n')
+      events = written.map(line => JSON.parse(line) as object)
+    } catch {
+      // A file of the spool that something else has changed: no later attempt reads it.
+      return 'refused'
+    }
     const late = () => new Error(`no result of the module within ${MODULE_MS} ms`)
     await withTimeout(Promise.try(this.#publish, events), MODULE_MS, late)
     return 'accepted'

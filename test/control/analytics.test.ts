@@ -1,7 +1,8 @@
 /** Analytics: events of exchanges, groups of nodes, what is kept on disk, and modules of the operator. */
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -264,3 +265,37 @@ function spooled(dataDir: string): readonly string[] {
   const [group] = readdirSync(join(dataDir, 'analytics'))
   return readdirSync(join(dataDir, 'analytics', group!)).sort()
 }
+
+test('what lies in a spool and is no batch is left alone, and an unreadable batch ends nothing', t => {
+  const folder = temporaryFolder(t)
+  mkdirSync(join(folder, '000000000001-1.ndjson'))
+  symlinkSync('nowhere', join(folder, '000000000002-1.ndjson'))
+  writeFileSync(join(folder, '000000000003-1.ndjson'), '{"n":3}\n')
+  const spool = new AnalyticsSpool(folder, 1_000_000)
+  assert.equal(spool.oldest()?.name, '000000000003-1.ndjson')
+  rmSync(join(folder, '000000000003-1.ndjson'))
+  mkdirSync(join(folder, '000000000003-1.ndjson'))
+  assert.equal(spool.oldest(), null)
+})
+
+test('a batch that cannot be written leaves no part of it on disk', t => {
+  const folder = temporaryFolder(t)
+  writeFileSync(join(folder, '000000000007-1.ndjson.new'), 'half')
+  const spool = new AnalyticsSpool(folder, 1_000_000)
+  assert.deepEqual(readdirSync(folder), [], 'what a killed process has left is deleted')
+  mkdirSync(join(folder, '000000000001-1.ndjson'))
+  assert.throws(() => spool.add('{"n":1}\n', 1))
+  assert.deepEqual(readdirSync(folder), ['000000000001-1.ndjson'])
+})
+
+test('a batch on disk that is not JSON does not stop those behind it on their way to a module', async t => {
+  const dataDir = temporaryFolder(t)
+  writeFileSync(join(dataDir, 'publisher.mjs'), 'export const publish = events => void events')
+  const folder = join(dataDir, 'analytics', createHash('sha256').update('publisher.mjs').digest('hex').slice(0, 16))
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, '000000000001-1.ndjson'), '\0\0garbage')
+  const { publish, count } = await open(t, [], { dataDir, module: 'publisher.mjs' })
+  await eventually('the refused batch', () => count('analyticsDropped') === 1)
+  publish(1)
+  await eventually('the batch behind', () => count('analyticsPublished') === 1)
+})
