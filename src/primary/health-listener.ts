@@ -35,6 +35,7 @@ interface HealthResponse {
 /** Node's default. */
 const BACKLOG = 511
 const REQUEST_BYTES_MAX = 8192
+/** For the whole head of a request, and for a client that takes no byte of its response. */
 const REQUEST_MS = 5000
 
 function text(status: string, body: string): HealthResponse {
@@ -87,17 +88,24 @@ function versionResponse(version: string): HealthResponse {
   return { status: '200 OK', type: 'application/xml; charset=utf-8', body }
 }
 
-function serve(socket: Socket, sources: HealthSources): void {
+function serve(socket: Socket, sources: HealthSources, requestMs: number): void {
   let received = ''
   socket.setEncoding('latin1')
-  socket.setTimeout(REQUEST_MS, () => socket.destroy())
+  socket.setTimeout(requestMs, () => socket.destroy())
+  // Bytes that come one by one would put off the time of an idle connection for hours.
+  const late = setTimeout(() => socket.destroy(), requestMs)
+  const cutOff = () => socket.destroy()
   socket.on('error', () => socket.destroy())
+  socket.on('close', () => clearTimeout(late))
+  socket.on('end', cutOff)
   socket.on('data', (piece: string) => {
     received += piece
     if (!received.includes('\r\n\r\n')) {
       if (received.length > REQUEST_BYTES_MAX) socket.destroy()
       return
     }
+    clearTimeout(late)
+    socket.removeListener('end', cutOff)
     socket.removeAllListeners('data')
     void answer(socket, received, sources)
   })
@@ -115,19 +123,21 @@ async function answer(socket: Socket, received: string, sources: HealthSources):
   socket.end(`${head}Cache-Control: no-store\r\nConnection: close\r\n\r\n${method === 'HEAD' ? '' : body}`)
 }
 
-/** `connectionsMax`: further connections are closed at once. `fd`: an inherited socket. */
+/** `connectionsMax`: further connections are closed at once. `fd`: an inherited socket. `requestMs`: for tests. */
 export async function startHealthListener(
   host: string,
   port: number,
   connectionsMax: number,
   sources: HealthSources,
   fd = NEW_SOCKET,
+  requestMs = REQUEST_MS,
 ): Promise<HealthListener> {
   const open = new Set<Socket>()
-  const server: Server = createServer(socket => {
+  // A client may close its half behind the request: it still gets the response.
+  const server: Server = createServer({ allowHalfOpen: true }, socket => {
     open.add(socket)
     socket.on('close', () => open.delete(socket))
-    serve(socket, sources)
+    serve(socket, sources, requestMs)
   })
   server.maxConnections = connectionsMax
   const { promise, resolve, reject } = Promise.withResolvers<void>()
