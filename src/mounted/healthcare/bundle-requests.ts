@@ -28,6 +28,8 @@ type BundleContext = Pick<Interaction, 'base' | 'isStrict' | 'may' | 'waiter'> &
   readonly entriesMax: number
   /** Milliseconds from the begin of the Bundle in which its searches may begin. */
   readonly searchMsMax: number
+  /** Bytes of the response from which on no further entry runs. */
+  readonly responseBytesMax: number
   /** Whether stored resources are part of the response. */
   readonly isFull: boolean
 }
@@ -78,71 +80,95 @@ export class BundleRequests {
       throw refused('too-costly', { diagnostics: `A Bundle has at most ${context.entriesMax} entries` })
     }
     const entries = given.map((entry, index) => entryOf(entry, index, context))
-    const time = new SearchTime(context.searchMsMax)
-    const texts = isBatch ? await this.#batch(entries, context, time) : await this.#transaction(entries, context, time)
+    const cost = new BundleCost(context)
+    const texts = isBatch ? await this.#batch(entries, context, cost) : await this.#transaction(entries, context, cost)
     const head = writeJson({ resourceType: 'Bundle', id: randomUUID(), type: `${String(bundle.type)}-response` })
     const resource = texts.length === 0 ? head : `${head.slice(0, -1)},"entry":[${texts.join(',')}]}`
     return { status: 200, resource }
   }
 
-  async #batch(entries: readonly Entry[], context: BundleContext, time: SearchTime): Promise<readonly string[]> {
+  async #batch(entries: readonly Entry[], context: BundleContext, cost: BundleCost): Promise<readonly string[]> {
     const texts: string[] = []
     for (let at = 0; at < entries.length; at += AT_ONCE) {
       const group = entries.slice(at, at + AT_ONCE)
-      texts.push(...(await Promise.all(group.map(entry => this.#runAlone(entry, context, time)))))
+      texts.push(...(await Promise.all(group.map(entry => this.#runAlone(entry, context, cost)))))
     }
     return texts
   }
 
-  async #runAlone({ interaction }: Entry, context: BundleContext, time: SearchTime): Promise<string> {
+  async #runAlone({ interaction }: Entry, context: BundleContext, cost: BundleCost): Promise<string> {
     try {
-      time.check(interaction)
-      return entryText(await this.#interactions.run(interaction), context)
+      cost.check(interaction)
+      return cost.counted(entryText(await this.#interactions.run(interaction), context))
     } catch (error) {
       if (!(error instanceof Refused)) throw error
       return refusedText(error)
     }
   }
 
-  async #transaction(entries: readonly Entry[], context: BundleContext, time: SearchTime): Promise<readonly string[]> {
+  async #transaction(entries: readonly Entry[], context: BundleContext, cost: BundleCost): Promise<readonly string[]> {
     refuseOverlaps(entries)
     const texts: string[] = new Array(entries.length).fill('')
     const changes = CHANGES.flatMap(method => entries.filter(({ interaction }) => interaction.method === method))
     const reads = entries.filter(entry => !changes.includes(entry))
     await this.#storage.write(async writer => {
+      cost.forget()
       const write: WriteRun = work => work(writer)
-      const { resources, ids } = await resolveReferences(entries, writer, context.base, time)
+      const { resources, ids } = await resolveReferences(entries, writer, context.base, cost)
       for (const { index, interaction } of changes) {
         const content = contentWith(interaction, resources.get(index))
         const own = ids.get(index)
         const change = async (): Promise<Answer> => {
-          time.check(interaction)
+          cost.check(interaction)
           return this.#interactions.run({ ...interaction, content }, write, own)
         }
-        texts[index] = entryText(await atEntry(index, change), context)
+        texts[index] = cost.counted(entryText(await atEntry(index, change), context))
       }
     })
-    for (const entry of reads) texts[entry.index] = await this.#runAlone(entry, context, time)
+    for (const entry of reads) texts[entry.index] = await this.#runAlone(entry, context, cost)
     return texts
   }
 }
 
-/** Bounds the time of one request: each search has limits, but a Bundle may have hundreds of the most costly ones. */
-class SearchTime {
+/**
+ * Bounds the time of one request and the memory of its response: each search has limits, but a Bundle may have hundreds
+ * of the most costly ones.
+ */
+class BundleCost {
   readonly #begunMs = performance.now()
-  readonly #mostMs: number
+  readonly #searchMsMax: number
+  readonly #bytesMax: number
+  #bytes = 0
 
-  constructor(mostMs: number) {
-    this.#mostMs = mostMs
+  constructor({ searchMsMax, responseBytesMax }: BundleContext) {
+    this.#searchMsMax = searchMsMax
+    this.#bytesMax = responseBytesMax
   }
 
-  /** Throws Refused where `interaction` searches, and it is too late for that. */
+  /** Throws Refused where the response is long enough, and where `interaction` searches too late. */
   check({ method, segments, query, conditions }: Interaction): void {
+    if (this.#bytes >= this.#bytesMax) {
+      throw refused('too-costly', {
+        text: 'The response is too long',
+        diagnostics: `No entry of a Bundle runs once its response has ${this.#bytesMax} bytes`,
+      })
+    }
     const isRead = method === 'GET' || segments[1] === '_search'
     const isSearch = isRead ? segments[1] === undefined || segments[1].startsWith('_') : query !== ''
     if (!isSearch && conditions.ifNoneExist === '') return
-    if (performance.now() - this.#begunMs <= this.#mostMs) return
-    throw refused('too-costly', { diagnostics: `The searches of a Bundle begin within ${this.#mostMs} ms` })
+    if (performance.now() - this.#begunMs <= this.#searchMsMax) return
+    throw refused('too-costly', { diagnostics: `The searches of a Bundle begin within ${this.#searchMsMax} ms` })
+  }
+
+  /** `text`: of the response of an entry. */
+  counted(text: string): string {
+    this.#bytes += Buffer.byteLength(text)
+    return text
+  }
+
+  /** The entries run again from the first one. */
+  forget(): void {
+    this.#bytes = 0
   }
 }
 
@@ -242,7 +268,7 @@ async function resolveReferences(
   entries: readonly Entry[],
   writer: ServiceWriter,
   base: string,
-  time: SearchTime,
+  cost: BundleCost,
 ): Promise<Resolved> {
   const ids = new Map<number, string>()
   const references = new Map<string, string>()
@@ -251,7 +277,7 @@ async function resolveReferences(
     const { ifNoneExist } = interaction.conditions
     const found = await atEntry(index, async () => {
       if (ifNoneExist === '') return undefined
-      time.check(interaction)
+      cost.check(interaction)
       return onlyMatch(writer, criteriaOf(ifNoneExist.replace(/^\?/, ''), 'If-None-Exist'), interaction)
     })
     const id = found?.id ?? randomUUID()

@@ -1,7 +1,7 @@
 /**
  * The healthcare-service API as a mounted module (`sluice:healthcare`). Settings: `body_bytes_max`,
- * `bundle_entries_max`, `bundle_search_ms_max`, `sample_services` (services that an empty database gets), `token_url`
- * (of the token endpoint; default: `/token` of the gateway).
+ * `bundle_entries_max`, `bundle_search_ms_max`, `bundle_response_bytes_max`, `sample_services` (services that an empty
+ * database gets), `token_url` (of the token endpoint; default: `/token` of the gateway).
  */
 import { createHash } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -24,6 +24,7 @@ interface HealthcareSettings {
   readonly bodyBytesMax: number
   readonly bundleEntriesMax: number
   readonly bundleSearchMsMax: number
+  readonly bundleResponseBytesMax: number
   readonly sampleServices: number
   readonly tokenUrl: string
 }
@@ -31,6 +32,7 @@ interface HealthcareSettings {
 const BODY_BYTES_MAX = 2_097_152
 const BUNDLE_ENTRIES_MAX = 500
 const BUNDLE_SEARCH_MS_MAX = 10_000
+const BUNDLE_RESPONSE_BYTES_MAX = 33_554_432
 const SAMPLE_SERVICES_MAX = 10_000
 const SAMPLE_SERVICES_AT_ONCE = 50
 const REQUEST_ID_CHARS_MAX = 128
@@ -114,8 +116,13 @@ class HealthcareApi {
     refuseOther(request, ['POST'])
     const { base, isStrict, content, may, waiter } = this.#interactionOf(request, [])
     const isFull = terms.wanted === 'representation'
-    const { bundleEntriesMax: entriesMax, bundleSearchMsMax: searchMsMax } = this.#settings
-    return this.#bundles.run(await content.json(), { base, isStrict, may, waiter, isFull, entriesMax, searchMsMax })
+    const { bundleEntriesMax, bundleSearchMsMax, bundleResponseBytesMax } = this.#settings
+    const limits = {
+      entriesMax: bundleEntriesMax,
+      searchMsMax: bundleSearchMsMax,
+      responseBytesMax: bundleResponseBytesMax,
+    }
+    return this.#bundles.run(await content.json(), { base, isStrict, may, waiter, isFull, ...limits })
   }
 
   #interactionOf(request: MountedRequest, segments: readonly string[]): Interaction {
@@ -240,6 +247,7 @@ function readSettings(given: Readonly<Record<string, unknown>>): HealthcareSetti
     bodyBytesMax: number('body_bytes_max', BODY_BYTES_MAX, 67_108_864),
     bundleEntriesMax: number('bundle_entries_max', BUNDLE_ENTRIES_MAX, 10_000),
     bundleSearchMsMax: number('bundle_search_ms_max', BUNDLE_SEARCH_MS_MAX, 600_000),
+    bundleResponseBytesMax: number('bundle_response_bytes_max', BUNDLE_RESPONSE_BYTES_MAX, 268_435_456),
     sampleServices: number('sample_services', 0, SAMPLE_SERVICES_MAX),
     tokenUrl: typeof given.token_url === 'string' ? given.token_url : '',
   }

@@ -187,6 +187,29 @@ test('searches of a Bundle that would begin too late are refused, and change not
   assert.match(String(count.body), /"total":1\b/)
 })
 
+test('no entry of a Bundle runs once its response is long', async t => {
+  const api = await opened(databaseOf(t), { bundle_response_bytes_max: 1000 })
+  const read = { request: { method: 'GET', url: 'HealthcareService/a' } }
+  const resource = service({ id: 'a', comment: 'c'.repeat(300) })
+  const change = { resource, request: { method: 'PUT', url: 'HealthcareService/a' } }
+  await ask(api, 'PUT', '/HealthcareService/a', JSON.stringify(resource))
+  const statusesOf = (text: unknown) => [...String(text).matchAll(/"status":"(\d+)/g)].map(([, status]) => status)
+  const { body } = await ask(api, 'POST', '', bundle('batch', ...new Array(20).fill(read), change))
+  // Sixteen entries run at once.
+  assert.deepEqual(statusesOf(body), [...new Array(16).fill('200'), ...new Array(5).fill('400')])
+  assert.equal(String(body).match(/"code":"too-costly"/g)?.length, 10)
+  const created = Array.from({ length: 20 }, () => ({
+    ...ENTRY,
+    request: { method: 'POST', url: 'HealthcareService' },
+  }))
+  const { status } = await ask(api, 'POST', '', bundle('transaction', ...created))
+  assert.equal(status, 400)
+  const transaction = await ask(api, 'POST', '', bundle('transaction', ...new Array(5).fill(read)))
+  assert.deepEqual(statusesOf(transaction.body), ['200', '200', '400', '400', '400'])
+  const { body: counted } = await ask(api, 'GET', '/HealthcareService?_summary=count')
+  assert.match(String(counted), /"total":1\b/)
+})
+
 const ENTRY = { resource: service({ id: 'b', name: 'B' }), request: { method: 'PUT', url: 'HealthcareService/b' } }
 const REFUSED = { request: { method: 'GET', url: 'HealthcareService/none' } }
 /** Method, target and body of requests in order, and the type of the resource in the response. */
