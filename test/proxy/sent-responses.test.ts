@@ -1,6 +1,7 @@
 /** What `<send>` does with a response that goes to an endpoint, and with the sequence that receives the answer. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Filter } from '../../src/proxy/exchange/contract.ts'
 import { type FlowTexts, remove, set } from '../harness/flows.ts'
 import { refusingPort } from '../harness/peers.ts'
 import { address, callTo, type Reaction, says, startBackend, startCalls } from '../harness/sequence-calls.ts'
@@ -197,6 +198,25 @@ test('receive of a response without an endpoint is said to have no effect', asyn
   const { ask, gateway } = await startCalls(t, texts, backend.port)
   assert.deepEqual(await ask(), [200, '{"n":0}'])
   assert.ok(JSON.stringify(gateway.reports).includes('receive has no effect'))
+})
+
+test('the endpoint of the API gets the credentials of the gateway, and others do not', async t => {
+  const backend = await startBackend(t, BACKEND)
+  const credentials: Filter = {
+    name: 'credentials',
+    request(exchange) {
+      exchange.callerLines = 'Authorization: Basic b3du\r\n'
+      return undefined
+    },
+  }
+  const texts = { request: '<send receive="next"/>', others: { next: send(backend.port, '/second') } }
+  const { ask } = await startCalls(t, texts, backend.port, {}, { filters: [credentials] })
+  assert.deepEqual(await ask(), [200, '{"second":{"n":0}}'])
+  const sent = backend.received.map(({ target, head }) => [target, /^Authorization: (.*)\r$/im.exec(head)?.[1]])
+  assert.deepEqual(sent, [
+    ['/x', 'Basic b3du'],
+    ['/second', undefined],
+  ])
 })
 
 test('status and fields of the client are those of the answer', async t => {

@@ -65,6 +65,18 @@ const CASES: Readonly<Record<string, Case>> = {
     isMediated: false,
     warning: /^the API has no endpoint, and the <send> of a flow names none$/,
   },
+  '<send> with receive answers through that sequence': {
+    sequence: callTo(port, '/good').replace(/<call>.*/, sendTo.replace('<send>', '<send receive="out">')),
+    status: 203,
+    body: /^{"a":1}$/,
+    isMediated: true,
+  },
+  '<send> with receive and without an endpoint has no destination': {
+    sequence: '<send receive="out"/>',
+    status: 500,
+    body: /"code":102551/,
+    isMediated: false,
+  },
   'a backend that is lost is a fault': {
     sequence: callTo(port, '/lost'),
     status: 502,

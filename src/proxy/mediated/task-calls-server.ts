@@ -115,7 +115,7 @@ export class TaskCallsServer {
   #resolveOwn(own: number, { method, target: path }: TransferredMessage): ResolvedEndpoint | string {
     const found = this.#options.ownTargets.get(own)
     return found === undefined
-      ? 'the API has no endpoint, and a <send> names none'
+      ? 'a <send> names no endpoint, and the API has none, or its message is a copy in the background'
       : { ...found, secured: false, method, path }
   }
 
