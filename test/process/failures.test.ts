@@ -1,12 +1,13 @@
 /** `failures` on a running gateway: the list, one timeline, the stream, and the HTTP archive. */
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { after, test } from 'node:test'
 import { Ajv } from 'ajv'
 import type { FailuresReport } from '../../src/primary/failure-service.ts'
 import { begin, dial, home, leave, sluice, start } from '../harness/operator.ts'
 import { eventually } from '../harness/peers.ts'
-import { freePort } from '../harness/program.ts'
+import { freePort, LAUNCHER } from '../harness/program.ts'
 import { putApi } from '../harness/reloading.ts'
 import { takeResponse } from '../harness/responses.ts'
 
@@ -100,6 +101,14 @@ test('failures --follow: prints each exchange as it fails', async () => {
     .map(line => JSON.parse(line) as { id: string; path: string })
   assert.ok(rows.every(({ path }) => path === '/nothing/followed'))
   assert.equal(new Set(rows.map(({ id }) => id)).size, rows.length)
+})
+
+test('failures --follow: ends without a stack trace when its reader leaves', () => {
+  const follow = `"${process.execPath}" "${LAUNCHER}" failures --follow --since 1h --home "${at.path}"`
+  const command = `{ ${follow}; echo "code $?" >&2; } | head -c 10`
+  const { stdout, stderr } = spawnSync('sh', ['-c', command], { encoding: 'utf8', timeout: 30_000 })
+  assert.equal(stdout.length, 10)
+  assert.equal(stderr, 'code 0\n')
 })
 
 interface Archive {

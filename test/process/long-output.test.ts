@@ -1,6 +1,7 @@
 /** Output of a command that is larger than the 64 KiB of a pipe is not lost when the command ends. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { test } from 'node:test'
 import { allKeys } from '../../src/config/catalogue.ts'
@@ -20,4 +21,11 @@ test('a reader that leaves early causes no stack trace', () => {
   const { stdout, stderr } = spawnSync('sh', ['-c', command], { encoding: 'utf8', cwd: ROOT })
   assert.equal(stdout.length, 10)
   assert.equal(stderr, '')
+})
+
+test('a full disk makes an export fail, and says so', { skip: !existsSync('/dev/full') }, () => {
+  const command = `"${process.execPath}" "${LAUNCHER}" explain --json > /dev/full`
+  const { status, stderr } = spawnSync('sh', ['-c', command], { encoding: 'utf8', cwd: ROOT })
+  assert.equal(status, 1)
+  assert.match(stderr, /^the output is incomplete: ENOSPC/)
 })
