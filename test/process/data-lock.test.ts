@@ -81,6 +81,9 @@ test('a killed process that its parent has not asked about holds no lock', async
   const program = new Program('sh', ['-c', 'sleep 100 & echo "$!;"; exec sleep 100'])
   programs.push(program)
   const [, pid] = await program.out.until(/^(\d+);$/m)
+  // Until then the shell is the parent, and may ask.
+  const parent = `/proc/${program.child.pid}/comm`
+  await eventually('the place of the shell is taken', () => readFileSync(parent, 'latin1') === 'sleep\n')
   const path = folder('zombie')
   writeFileSync(join(path, 'lock'), lockOf(Number(pid)))
   assert.throws(() => DataLock.take(path), DataLocked)

@@ -240,7 +240,7 @@ function told(body: string): readonly string[] {
   return description.slice(description.indexOf(': ') + 2).split('; ')
 }
 
-test('every violation of a request is reported with its place and rule; a valid request reaches the backend', async t => {
+test('every violation of a request is reported with place and rule; a valid request reaches the backend', async t => {
   const { ask, backend } = await start(t, [404, ''])
   for (const [request, lines, body, violations] of REQUESTS) {
     const before = backend.received.length

@@ -135,7 +135,7 @@ for (const kind of KINDS) {
       assert.deepEqual([late.status, late.json.code], [409, 'NSM-61014'])
     })
 
-    test('a sender that another thread changes counts for each event that is accepted or replayed afterwards', async t => {
+    test('a sender that another thread changes counts for each event accepted or replayed afterwards', async t => {
       if (unavailable !== false) return t.skip(unavailable)
       const [tenant, api] = ['changing', await fixture.another()]
       const body = { ...VONAGE, providerURL: provider.url }
