@@ -63,6 +63,8 @@ const VALUES_EACH_MAX = 8
 /** Matches that an estimate counts. */
 const COUNTED_MAX = 1000
 const MAC_BYTES = 16
+/** Of the contents of a page with more than `COUNT_DEFAULT` matches: it has fewer matches rather. */
+const PAGE_BYTES_MAX = 33_554_432
 
 /** Rejects with InvalidCursor, or an error of the driver. */
 export async function searchPage(
@@ -72,11 +74,12 @@ export async function searchPage(
 ): Promise<SearchPage> {
   const position = readCursor(query, context.key)
   const search = await prepare(connection, query, context)
-  const count = query.summary === 'count' ? 0 : (query.count ?? COUNT_DEFAULT)
-  if (count === 0) {
+  const asked = query.summary === 'count' ? 0 : (query.count ?? COUNT_DEFAULT)
+  if (asked === 0) {
     return { matches: [], total: await countAll(connection, search), links: linksOf(query, null, null) }
   }
   const order = orderOf(query.sort)
+  const count = asked <= COUNT_DEFAULT ? asked : await fittingCount(connection, search, order, position, asked)
   const rows = await readRows(connection, search, order, position, count + 1)
   const isBackward = position?.isBackward === true
   const hasMore = rows.length > count
@@ -196,14 +199,35 @@ function matchesOf(
   return sql`from healthcare_services s ${sorts} where ${allOf([...listed, live, ...conditions, ...more])}`
 }
 
-async function readRows(
+/** Matches of a page whose contents fit into its limit, at least one. Larger pages only: services have limits, too. */
+async function fittingCount(
   { db }: StorageConnection,
+  search: PreparedSearch,
+  order: readonly OrderColumn[],
+  position: Position | null,
+  count: number,
+): Promise<number> {
+  if (search.candidates?.length === 0) return count
+  const { page, by } = pageOf(search, order, position, count)
+  const { rows } = await sql<{ bytes: number | string }>`
+    select octet_length(v.content) as bytes from ${page} p
+    inner join healthcare_versions v on v.change_no = p.change_no
+    order by ${by}`.execute(db)
+  let total = 0
+  for (const [index, { bytes }] of rows.entries()) {
+    total += Number(bytes)
+    if (total > PAGE_BYTES_MAX) return Math.max(1, index)
+  }
+  return count
+}
+
+/** Numbers of versions in a table, and the order of its rows. */
+function pageOf(
   search: PreparedSearch,
   forward: readonly OrderColumn[],
   position: Position | null,
   limit: number,
-): Promise<readonly PageRow[]> {
-  if (search.candidates?.length === 0) return []
+): { readonly page: Condition; readonly by: Condition } {
   const order = position?.isBackward === true ? reversed(forward) : forward
   const isOfTerm = search.candidates === null && search.term !== null
   // The numbers of a term are in order in its index.
@@ -218,12 +242,24 @@ async function readRows(
   const outer = ordered.map(
     ({ isDescending }, index) => sql`${sql.ref(`p.k${index}`)} ${isDescending ? sql`desc` : sql`asc`}`,
   )
+  const page = sql`(select s.change_no, ${sql.join(keys)} ${from} order by ${sql.join(by)} limit ${limit})`
+  return { page, by: sql.join(outer) }
+}
+
+async function readRows(
+  { db }: StorageConnection,
+  search: PreparedSearch,
+  order: readonly OrderColumn[],
+  position: Position | null,
+  limit: number,
+): Promise<readonly PageRow[]> {
+  if (search.candidates?.length === 0) return []
+  const { page, by } = pageOf(search, order, position, limit)
   // Contents are read for the page alone.
   const { rows } = await sql<PageRow>`
-    select p.*, v.id, v.version, v.updated_ms, v.method, v.content
-    from (select s.change_no, ${sql.join(keys)} ${from} order by ${sql.join(by)} limit ${limit}) p
+    select p.*, v.id, v.version, v.updated_ms, v.method, v.content from ${page} p
     inner join healthcare_versions v on v.change_no = p.change_no
-    order by ${sql.join(outer)}`.execute(db)
+    order by ${by}`.execute(db)
   return rows
 }
 

@@ -185,6 +185,7 @@ const PAGES: readonly (readonly [string, PageClause])[] = [
   ['a search at its limits is answered', greatestSearches],
   ['broad searches are sorted and counted', broadSearches],
   ['totals are accurate, estimated or unknown, as they are asked for', totals],
+  ['a page of large services has fewer matches than it may, forwards and backwards', largeServices],
   [`random searches find what a naive search finds (seed ${SEED})`, randomSearches],
 ]
 
@@ -251,6 +252,19 @@ async function follow(storage: ServiceStorage, query: string, link: 'next' | 'pr
     at = links[link]
   }
   return pages
+}
+
+async function largeServices(storage: ServiceStorage, tag: string): Promise<void> {
+  const ids = Array.from({ length: 5 }, (_, index) => `${tag}-${index}`)
+  const comment = 'c'.repeat(9_000_000)
+  for (const id of ids) {
+    await storage.write(writer => writer.create(service({ comment, meta: { tag: [{ code: tag }] } }), id))
+  }
+  const search = `_tag=${tag}&_count=30`
+  assert.deepEqual(await follow(storage, search, 'next'), [ids.slice(0, 3), ids.slice(3)])
+  const { links } = await storage.search(searchOf(search), BASE)
+  const second = await storage.search(searchOf(links.next!), BASE)
+  assert.deepEqual(await follow(storage, second.links.previous!, 'previous'), [ids.slice(0, 3)])
 }
 
 async function everyOrder(storage: ServiceStorage, tag: string): Promise<void> {
