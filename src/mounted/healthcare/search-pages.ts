@@ -20,7 +20,7 @@ import {
   reversed,
   valuesIn,
 } from './search-statements.ts'
-import { type StoredVersion, storedVersion } from './storage-rows.ts'
+import { FEW_VERSIONS, fittingCount, type StoredVersion, storedVersion } from './storage-rows.ts'
 import type { StorageConnection } from './storage-schema.ts'
 
 export interface SearchPage {
@@ -63,8 +63,6 @@ const VALUES_EACH_MAX = 8
 /** Matches that an estimate counts. */
 const COUNTED_MAX = 1000
 const MAC_BYTES = 16
-/** Of the contents of a page with more than `COUNT_DEFAULT` matches: it has fewer matches rather. */
-const PAGE_BYTES_MAX = 33_554_432
 
 /** Rejects with InvalidCursor, or an error of the driver. */
 export async function searchPage(
@@ -79,7 +77,7 @@ export async function searchPage(
     return { matches: [], total: await countAll(connection, search), links: linksOf(query, null, null) }
   }
   const order = orderOf(query.sort)
-  const count = asked <= COUNT_DEFAULT ? asked : await fittingCount(connection, search, order, position, asked)
+  const count = asked <= FEW_VERSIONS ? asked : await countThatFits(connection, search, order, position, asked)
   const rows = await readRows(connection, search, order, position, count + 1)
   const isBackward = position?.isBackward === true
   const hasMore = rows.length > count
@@ -200,7 +198,7 @@ function matchesOf(
 }
 
 /** Matches of a page whose contents fit into its limit, at least one. Larger pages only: services have limits, too. */
-async function fittingCount(
+async function countThatFits(
   { db }: StorageConnection,
   search: PreparedSearch,
   order: readonly OrderColumn[],
@@ -213,12 +211,7 @@ async function fittingCount(
     select octet_length(v.content) as bytes from ${page} p
     inner join healthcare_versions v on v.change_no = p.change_no
     order by ${by}`.execute(db)
-  let total = 0
-  for (const [index, { bytes }] of rows.entries()) {
-    total += Number(bytes)
-    if (total > PAGE_BYTES_MAX) return Math.max(1, index)
-  }
-  return count
+  return fittingCount(rows, count)
 }
 
 /** Numbers of versions in a table, and the order of its rows. */

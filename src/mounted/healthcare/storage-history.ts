@@ -1,5 +1,6 @@
 /** History: versions of one service or of all, newest first, deletions included. */
-import { type StoredVersion, storedVersion } from './storage-rows.ts'
+import { sql } from 'kysely'
+import { FEW_VERSIONS, fittingCount, type StoredVersion, storedVersion } from './storage-rows.ts'
 import type { StorageConnection } from './storage-schema.ts'
 
 export interface HistoryRange {
@@ -25,7 +26,7 @@ export interface HistoryPage {
 export async function historyPage(
   { db }: StorageConnection,
   id: string,
-  { sinceMs, at, count, before }: HistoryRange,
+  { sinceMs, at, count: asked, before }: HistoryRange,
 ): Promise<HistoryPage> {
   let all = db.selectFrom('healthcare_versions as v')
   if (id !== '') all = all.where('v.id', '=', id)
@@ -40,9 +41,14 @@ export async function historyPage(
   }
   const { total } = await all.select(({ fn }) => fn.countAll().as('total')).executeTakeFirstOrThrow()
   if (before !== undefined) all = all.where('v.change_no', '<', before)
-  const rows = await all
+  const newest = all.orderBy('v.change_no', 'desc')
+  let count = asked
+  if (asked > FEW_VERSIONS) {
+    const size = sql<number | string | null>`octet_length(v.content)`
+    count = fittingCount(await newest.select(size.as('bytes')).limit(asked).execute(), asked)
+  }
+  const rows = await newest
     .select(['v.change_no', 'v.id', 'v.version', 'v.updated_ms', 'v.method', 'v.content'])
-    .orderBy('v.change_no', 'desc')
     .limit(count + 1)
     .execute()
   const page = rows.slice(0, count)

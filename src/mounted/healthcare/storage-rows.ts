@@ -265,3 +265,18 @@ export function textField(number: number, isStart: boolean): number {
 function* chunksOf<T>(items: readonly T[]): Iterable<readonly T[]> {
   for (let at = 0; at < items.length; at += ROWS_MAX) yield items.slice(at, at + ROWS_MAX)
 }
+
+/** Of the contents of a page that asks for more than `FEW_VERSIONS`: it has fewer versions rather. */
+const PAGE_BYTES_MAX = 33_554_432
+/** So many versions need no such limit, because each has one. */
+export const FEW_VERSIONS = 20
+
+/** How many of `count` versions fit into a page, at least one. `sizes`: of their contents, in bytes. */
+export function fittingCount(sizes: readonly { readonly bytes: number | string | null }[], count: number): number {
+  let total = 0
+  for (const [index, { bytes }] of sizes.entries()) {
+    total += Number(bytes)
+    if (total > PAGE_BYTES_MAX) return Math.max(1, index)
+  }
+  return count
+}

@@ -265,6 +265,16 @@ async function largeServices(storage: ServiceStorage, tag: string): Promise<void
   const { links } = await storage.search(searchOf(search), BASE)
   const second = await storage.search(searchOf(links.next!), BASE)
   assert.deepEqual(await follow(storage, second.links.previous!, 'previous'), [ids.slice(0, 3)])
+  const newest = await storage.history('', { count: 30 })
+  assert.deepEqual(
+    newest.versions.map(({ id }) => id),
+    ids.toReversed().slice(0, 3),
+  )
+  const older = await storage.history('', { count: 2, before: newest.next! })
+  assert.deepEqual(
+    older.versions.map(({ id }) => id),
+    ids.toReversed().slice(3),
+  )
 }
 
 async function everyOrder(storage: ServiceStorage, tag: string): Promise<void> {
