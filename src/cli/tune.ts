@@ -1,5 +1,5 @@
 /** `tune`: measures which sizes serve an API best, on a gateway of its own, and proposes changes of deployment.toml. */
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, cpSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { Worker } from 'node:worker_threads'
@@ -55,6 +55,7 @@ export async function tune(
   if (errors.length > 0) return EXIT_CONFIGURATION
   if (configuration['database.apim_db'].type !== 'h2')
     throw new UsageError('the gateway of tune would use the database of this home: --set database.apim_db.type=h2')
+  if (tuning.report !== undefined) checkReport(tuning.report)
   const folder = mkdtempSync(join(tmpdir(), 'sluice-tune-'))
   let backend: Worker | null = null
   let system: GatewaySystem | null = null
@@ -95,6 +96,15 @@ export async function tune(
     await system?.close()
     await backend?.terminate()
     rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Before minutes of measurement rather than behind them. Throws UsageError. */
+function checkReport(file: string): void {
+  try {
+    closeSync(openSync(file, 'a'))
+  } catch (error) {
+    throw new UsageError(`--report ${file} cannot be written (${(error as NodeJS.ErrnoException).code})`)
   }
 }
 

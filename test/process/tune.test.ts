@@ -38,6 +38,7 @@ const MISTAKES: readonly (readonly [readonly string[], RegExp])[] = [
   [['t'], /begins with \//],
   [['/t/', '--clients', '0'], /--clients is a whole number, 1 to 10000/],
   [['/t/', '--only', 'memory'], /--only lists some of reactors, workers/],
+  [['/t/', '--report', '/nowhere/a.html'], /--report \/nowhere\/a\.html cannot be written \(ENOENT\)/],
   [['--delays', '/nowhere'], /\/nowhere cannot be read \(ENOENT\)/],
 ]
 for (const [words, reason] of MISTAKES) {
