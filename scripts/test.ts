@@ -150,7 +150,7 @@ function failed({ summary, files, stderr }: TestProcess, data: EventData.TestFai
 function causeOf(cause: unknown, linesMax: number): string {
   const lines = inspect(cause)
     .split('\n')
-    .filter(line => !/\(node:internal|\/test-contexts\.ts:|^\s+at (?:async )?(?:Test|Suite)\./.test(line))
+    .filter(line => !/^\s+at .*(?:\(node:internal|\/test-contexts\.ts:)|^\s+at (?:async )?(?:Test|Suite)\./.test(line))
   return `${lines.slice(0, linesMax).join('\n').replace(/^/gm, '  ')}\n\n`
 }
 

@@ -1,7 +1,7 @@
 /**
- * Makes the test runner of Node find the test that runs by AsyncLocalStorage. The runner itself finds it with hooks that
- * Node calls for every promise and every other asynchronous resource, which takes up to half of the processor time of
- * a test with many requests. Loaded before `node:test`, whose module takes both functions when it loads.
+ * Makes the test runner of Node find the test that runs by AsyncLocalStorage. The runner itself finds it with hooks
+ * that Node calls for every promise and every other asynchronous resource, which takes up to half of the processor time
+ * of a test with many requests. Loaded before `node:test`, whose module takes both functions when it loads.
  */
 import hooks, { AsyncLocalStorage, AsyncResource, type HookCallbacks } from 'node:async_hooks'
 
