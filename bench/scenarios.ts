@@ -210,7 +210,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   bare: download('Bare GET, 1 KiB, 64 keep-alive connections', '1k', 64, COST_COLUMNS),
   'bare-512': download('Bare GET, 1 KiB, 512 keep-alive connections', '1k', 512, COST_COLUMNS),
   'bare-two-cores': {
-    ...download('Bare GET, 1 KiB, 64 connections, two workers on two processors with the load', '1k', 64, COST_COLUMNS),
+    ...download('Bare GET, two workers on two processors with the load', '1k', 64, COST_COLUMNS),
     usesBothCores: true,
   },
   'down-10k': download('GET, 10 KiB down, 64 connections', '10k', 64, BODY_COLUMNS),
