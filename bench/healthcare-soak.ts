@@ -17,7 +17,7 @@ import { tokenIssuer } from './token-issuer.ts'
 const TYPE = '/healthcare/HealthcareService'
 const CLIENTS = 16
 const SAMPLE_MS = 30_000
-/** One request in so many is given up before its response. */
+/** The mix gives up one request in so many before its response. */
 const GIVEN_UP = 50
 const GIVEN_UP_MS = 20
 const PROBE_MS = 20

@@ -6,7 +6,7 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, wri
 import { join } from 'node:path'
 
 const NAME = /^(\d{12})-(\d{1,9})\.ndjson$/
-/** What a killed process leaves of a batch. */
+/** Name of a batch that a killed process has not written to its end. */
 const HALF = /^\d{12}-\d{1,9}\.ndjson\.new$/
 const DIGITS = 12
 /** Events may name callers. */

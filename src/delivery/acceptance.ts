@@ -164,7 +164,7 @@ class AcceptTransaction {
   readonly #known = new Map<string, KnownOrder>()
   readonly #accepted = new Map<LockedSender, number>()
   readonly #refused = new Map<LockedSender, number>()
-  /** Of the tenants of the batch. */
+  /** Deliveries that wait, by tenant of the batch. */
   #tenantWaiting: Map<string, number> = new Map()
   #allWaiting = 0
 

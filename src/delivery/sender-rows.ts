@@ -74,7 +74,7 @@ export async function waitingInAll({ db, area }: OutboxConnection): Promise<numb
   return Number(waiting)
 }
 
-/** Of the connection's area; tenants for which nothing waits are left out. */
+/** Counts what waits in the area of the connection, by tenant; tenants for which nothing waits are left out. */
 export async function waitingByTenant(
   { db, area }: OutboxConnection,
   tenants: readonly string[],

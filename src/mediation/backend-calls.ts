@@ -32,7 +32,7 @@ export function servicesOf({ task }: Message): TaskServices {
   throw new MediationFault({ message: 'Error in Sender', cause })
 }
 
-/** What calls of a task are nested in. */
+/** The calls around a task, in which its own calls are nested. */
 export function callsOf({ calls }: FlowTask): CallChain {
   return calls ?? FIRST_CALL
 }

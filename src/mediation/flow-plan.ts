@@ -16,7 +16,7 @@ export interface FlowPlan {
   /** Names of the sequences that run in order; those of the API come before those of the home. */
   readonly sequences: readonly string[]
   readonly needs: FlowNeeds
-  /** Of a response flow: its `<aggregate>` gathers the responses to copies that the request flow sends. */
+  /** The `<aggregate>` of a response flow gathers the responses to copies that the request flow sends. */
   readonly gathers?: true
 }
 
