@@ -15,7 +15,7 @@ export interface DeliveryRunOptions extends Pick<RunContext, 'compose' | 'log'> 
   readonly lease?: Partial<LeaseTimes>
   /** The same on all threads of a process, and different from other nodes; left out: that of the process. */
   readonly node?: string
-  /** Whether the holder of a lease has certainly ended; left out: where it was the process before this one. */
+  /** Tells whether the holder of a lease has certainly ended; left out: true for the ended process before this one. */
   readonly isGone?: (holder: string) => boolean
   readonly random?: () => number
   readonly runMs?: number

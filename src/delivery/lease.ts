@@ -19,7 +19,7 @@ export const DEFAULT_LEASE: LeaseTimes = { leaseMs: 10_000, marginMs: 2000 }
 interface LeaseOptions {
   readonly node: string
   readonly times: LeaseTimes
-  /** Whether the process of that name has certainly ended. */
+  /** Tells whether the process of that name has certainly ended. */
   readonly isGone: (holder: string) => boolean
 }
 

@@ -56,7 +56,7 @@ export class Gathering {
     for (const copy of copies) copy.gathering = this
   }
 
-  /** Whether an `<aggregate>` of that id gathers the copies. */
+  /** Tells whether an `<aggregate>` of that id gathers the copies. */
   isOf(id: string): boolean {
     return id === '' || this.#id === '' || id === this.#id
   }

@@ -62,12 +62,12 @@ const COPIERS = ['clone', 'iterate']
 
 type Lookup = (name: string) => SequencePlan | undefined
 
-/** Whether sequences, or those that they run, hold an `<aggregate>` that gathers no copies of its own flow. */
+/** Tells whether sequences, or those they run, hold an `<aggregate>` that gathers no copies of its own flow. */
 export function gathersCopies(sequences: readonly string[], lookup: Lookup): boolean {
   return hasStep(sequences, lookup, name => (COPIERS.includes(name) ? 'skipped' : name === 'aggregate'))
 }
 
-/** Whether sequences, or those that they run, make copies. */
+/** Tells whether sequences, or those that they run, make copies. */
 export function makesCopies(sequences: readonly string[], lookup: Lookup): boolean {
   return hasStep(sequences, lookup, name => COPIERS.includes(name))
 }

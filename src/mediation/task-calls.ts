@@ -18,7 +18,7 @@ export interface BackendRequest {
   readonly endpoint: string
   /** The endpoint of the API, for OWN_ENDPOINT (`FlowTask.own`); else left out. */
   readonly own?: number
-  /** What the call is nested in. */
+  /** The calls in which this call is nested. */
   readonly calls: CallChain
   /** The trace that the request continues; left out: it is not traced. */
   readonly trace?: TraceLink
@@ -76,9 +76,9 @@ export interface TaskServices {
   readonly own: number
   /** The response flow gathers the responses to copies. */
   readonly gathers: boolean
-  /** What calls of the task are nested in. */
+  /** The calls in which calls of the task are nested. */
   readonly calls: CallChain
-  /** What calls of the task continue; null: they are not traced. */
+  /** The trace that calls of the task continue; null: they are not traced. */
   readonly trace: TraceLink | null
   readonly report: Report
   /** The message as it would go on now, with its body. Throws MediationFault. */

@@ -19,7 +19,7 @@ import { element as xmlElement, elementsOf, localName, type XmlElementNode, type
 type Count = number | Expression
 
 export interface AggregateSettings {
-  /** Of the mediator whose copies it gathers; '' for any. */
+  /** Id of the mediator whose copies the `<aggregate>` gathers; '' for any. */
   readonly id: string
   readonly timeoutMs: number
   readonly min: Count
