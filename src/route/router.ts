@@ -10,7 +10,6 @@ import { ESCAPED_SLASH, PathCanonicalizer, type PathError } from './canonical-pa
 import { ScannedPath } from './scanned-path.ts'
 import type { ApiTable } from './api-table.ts'
 
-const QUERY = 63
 const TOO_LONG: Refusal = Object.freeze({
   ...refusal(400),
   status: 414,
@@ -60,8 +59,8 @@ export class Router {
     const { requestTarget, pathAt } = exchange
     const from = head.targetAt + pathAt
     const end = head.targetAt + head.targetLength
-    const query = this.#bytes.indexOf(QUERY, from)
-    const pathEnd = query < 0 || query > end ? end : query
+    const query = requestTarget.indexOf('?', pathAt)
+    const pathEnd = query < 0 ? end : head.targetAt + query
     const form = this.#canonicalForm(exchange, from, pathEnd)
     if (typeof form !== 'string') return this.#refusalOf(form)
     const growth = form.length - (pathEnd - from)

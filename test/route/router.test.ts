@@ -173,3 +173,16 @@ test(`random requests find what the model finds (seed ${SEED})`, () => {
     JSON.stringify(seen),
   )
 })
+
+test('the query of a path that is not canonical is searched in its target alone, not in the arena behind it', t => {
+  const bytes = Buffer.alloc(64)
+  const search = t.mock.method(bytes, 'indexOf')
+  const router = new Router(new ApiTable(), bytes, { targetBytesMax: 64, headerBytesMax: 64 })
+  const exchange = new Exchange({} as SourceSide, { peerThumbprint: '' }, '127.0.0.1', 1, 'id-')
+  exchange.requestTarget = '//a'
+  bytes.latin1Write(`${exchange.requestTarget} HTTP/1.1?`, 0)
+  exchange.head = { targetAt: 0, targetLength: exchange.requestTarget.length, end: 32 } as Head
+  assert.equal(router.route(exchange), NO_SUCH_API)
+  assert.equal(exchange.canonicalTarget, '/a')
+  assert.equal(search.mock.callCount(), 0)
+})
