@@ -13,7 +13,7 @@ type TestHooks = Readonly<Record<string, () => void>>
 
 interface HealthSources {
   readonly readiness: () => Readiness
-  /** Text format of Prometheus. */
+  /** Text format of Prometheus; called once at a time. */
   readonly metrics: () => Promise<string>
   readonly version: string
   /** Null in production. */
@@ -29,14 +29,24 @@ export interface HealthListener {
 interface HealthResponse {
   readonly status: string
   readonly type: string
-  readonly body: string
+  readonly body: string | Buffer
 }
 
 /** Node's default. */
 const BACKLOG = 511
 const REQUEST_BYTES_MAX = 8192
-/** For the whole head of a request, and for a client that takes no byte of its response. */
-const REQUEST_MS = 5000
+/** Longest times of one connection, in milliseconds. */
+interface HealthTimes {
+  /** Until the whole head of its request is there. */
+  readonly requestMs: number
+  /** From then on, until its client has the whole response. */
+  readonly responseMs: number
+}
+
+/** A scraper of Prometheus gives up after 10 s. */
+const TIMES: HealthTimes = { requestMs: 5000, responseMs: 10_000 }
+/** Metrics that scrapers have not taken yet; the newest one may exceed it. A thousand APIs make 20 MB. */
+const UNSENT_BYTES_MAX = 64 * 1024 * 1024
 
 function text(status: string, body: string): HealthResponse {
   return { status, type: 'text/plain; charset=utf-8', body: `${body}\n` }
@@ -60,6 +70,7 @@ interface HealthRequest {
 async function respond(
   { method, path, query, accept }: HealthRequest,
   sources: HealthSources,
+  page: MetricsPage,
 ): Promise<HealthResponse> {
   if (method === 'POST' && sources.testHooks !== null) return hook(path, sources.testHooks)
   if (method !== 'GET' && method !== 'HEAD') return text('405 Method Not Allowed', 'only GET and HEAD')
@@ -74,7 +85,7 @@ async function respond(
     return text(status, readiness.reason === '' ? readiness.status : readiness.reason)
   }
   if (path === '/metrics') {
-    return { status: '200 OK', ...inPreferredFormat(await sources.metrics(), accept) }
+    return { status: '200 OK', ...(await page.current())(accept) }
   }
   if (path === '/services/Version') return versionResponse(sources.version)
   return text('404 Not Found', 'there is /healthz, /readyz, /metrics and /services/Version')
@@ -88,12 +99,102 @@ function versionResponse(version: string): HealthResponse {
   return { status: '200 OK', type: 'application/xml; charset=utf-8', body }
 }
 
-function serve(socket: Socket, sources: HealthSources, requestMs: number): void {
+/** The metrics as a page: rendered once at a time, for all who have asked until then. */
+class MetricsPage {
+  readonly #render: () => Promise<string>
+  #last: Promise<unknown> = Promise.resolve()
+  #next: Promise<PageFormats> | null = null
+
+  constructor(render: () => Promise<string>) {
+    this.#render = render
+  }
+
+  /** Rendered behind this call. */
+  current(): Promise<PageFormats> {
+    this.#next ??= this.#after(this.#last)
+    this.#last = this.#next.catch(() => undefined)
+    return this.#next
+  }
+
+  async #after(last: Promise<unknown>): Promise<PageFormats> {
+    await last
+    this.#next = null
+    const text = await this.#render()
+    const bodies = new Map<string, Buffer>()
+    return accept => {
+      const { type, body } = inPreferredFormat(text, accept)
+      const bytes = bodies.get(type) ?? Buffer.from(body)
+      bodies.set(type, bytes)
+      return { type, body: bytes }
+    }
+  }
+}
+
+/** The page in the format that `accept` prefers; scrapers share its bytes. */
+type PageFormats = (accept: string) => { readonly type: string; readonly body: Buffer }
+
+/**
+ * The open connections, which nobody can use up: one more than `max` closes the oldest of the address that has most.
+ * Scrapers that leave too many bytes untaken are closed, too, the oldest page first.
+ */
+class HealthConnections {
+  readonly #max: number
+  /** In the order of their beginning, with what their clients have not taken. */
+  readonly #open = new Map<Socket, Buffer | null>()
+
+  constructor(max: number) {
+    this.#max = max
+  }
+
+  add(socket: Socket): void {
+    if (this.#open.size >= this.#max) this.#close(this.#oldestOfMost())
+    this.#open.set(socket, null)
+    socket.on('close', () => this.#open.delete(socket))
+  }
+
+  /** Counts bytes that the client has not taken. */
+  sends(socket: Socket, body: Buffer): void {
+    // Behind those that have sent before.
+    this.#open.delete(socket)
+    this.#open.set(socket, body)
+    for (const [other, unsent] of this.#open) {
+      if (this.#unsentBytes() <= UNSENT_BYTES_MAX || unsent === body) return
+      if (unsent !== null) this.#close(other)
+    }
+  }
+
+  closeAll(): void {
+    for (const socket of [...this.#open.keys()]) this.#close(socket)
+  }
+
+  #unsentBytes(): number {
+    return [...new Set(this.#open.values())].reduce((sum, body) => sum + (body?.length ?? 0), 0)
+  }
+
+  #oldestOfMost(): Socket {
+    const byAddress = Map.groupBy(this.#open.keys(), ({ remoteAddress = '' }) => remoteAddress)
+    return [...byAddress.values()].reduce((most, sockets) => (sockets.length > most.length ? sockets : most))[0]!
+  }
+
+  #close(socket: Socket): void {
+    this.#open.delete(socket)
+    socket.destroy()
+  }
+}
+
+interface Service {
+  readonly sources: HealthSources
+  readonly times: HealthTimes
+  readonly connections: HealthConnections
+  readonly page: MetricsPage
+}
+
+function serve(socket: Socket, service: Service): void {
+  const { requestMs, responseMs } = service.times
   let received = ''
   socket.setEncoding('latin1')
-  socket.setTimeout(requestMs, () => socket.destroy())
-  // Bytes that come one by one would put off the time of an idle connection for hours.
-  const late = setTimeout(() => socket.destroy(), requestMs)
+  // Bytes that come or are taken one by one would put off the time of an idle connection for hours.
+  let late = setTimeout(() => socket.destroy(), requestMs)
   const cutOff = () => socket.destroy()
   socket.on('error', () => socket.destroy())
   socket.on('close', () => clearTimeout(late))
@@ -105,41 +206,52 @@ function serve(socket: Socket, sources: HealthSources, requestMs: number): void 
       return
     }
     clearTimeout(late)
+    late = setTimeout(() => socket.destroy(), responseMs)
     socket.removeListener('end', cutOff)
     socket.removeAllListeners('data')
-    void answer(socket, received, sources)
+    void answer(socket, received, service)
   })
 }
 
-async function answer(socket: Socket, received: string, sources: HealthSources): Promise<void> {
+async function answer(socket: Socket, received: string, { sources, page, connections }: Service): Promise<void> {
   const line = /^([A-Z]+) (\/[^ ?]*)(?:\?([^ ]*))? HTTP\/1\.[01]\r\n/.exec(received)
   const [, method = '', path = '', query = ''] = line ?? []
   const accept = /^accept:[ \t]*([^\r\n]*)/im.exec(received)?.[1] ?? ''
   const response =
-    line === null ? text('400 Bad Request', 'not HTTP/1') : await respond({ method, path, query, accept }, sources)
+    line === null
+      ? text('400 Bad Request', 'not HTTP/1')
+      : await respond({ method, path, query, accept }, sources, page).catch(failed)
   const { status, type, body } = response
   if (socket.destroyed) return
   const head = `HTTP/1.1 ${status}\r\nContent-Type: ${type}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n`
-  socket.end(`${head}Cache-Control: no-store\r\nConnection: close\r\n\r\n${method === 'HEAD' ? '' : body}`)
+  socket.write(`${head}Cache-Control: no-store\r\nConnection: close\r\n\r\n`)
+  if (method === 'HEAD') socket.end()
+  else socket.end(body)
+  if (method !== 'HEAD' && typeof body !== 'string') connections.sends(socket, body)
 }
 
-/** `connectionsMax`: further connections are closed at once. `fd`: an inherited socket. `requestMs`: for tests. */
+/** A rejection that nobody handles would end the gateway. */
+function failed(error: Error): HealthResponse {
+  return text('500 Internal Server Error', `no response: ${error.message}`)
+}
+
+/** `connectionsMax`: one more closes an open one. `fd`: an inherited socket. `times`: for tests. */
 export async function startHealthListener(
   host: string,
   port: number,
   connectionsMax: number,
   sources: HealthSources,
   fd = NEW_SOCKET,
-  requestMs = REQUEST_MS,
+  times: Partial<HealthTimes> = {},
 ): Promise<HealthListener> {
-  const open = new Set<Socket>()
+  const connections = new HealthConnections(connectionsMax)
+  const page = new MetricsPage(sources.metrics)
+  const service: Service = { sources, times: { ...TIMES, ...times }, connections, page }
   // A client may close its half behind the request: it still gets the response.
   const server: Server = createServer({ allowHalfOpen: true }, socket => {
-    open.add(socket)
-    socket.on('close', () => open.delete(socket))
-    serve(socket, sources, requestMs)
+    connections.add(socket)
+    serve(socket, service)
   })
-  server.maxConnections = connectionsMax
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   // Later errors are failed accepts, which end nothing else.
   server.on('error', reject)
@@ -151,7 +263,7 @@ export async function startHealthListener(
     close: () => {
       const closed = Promise.withResolvers<void>()
       server.close(() => closed.resolve())
-      for (const socket of open) socket.destroy()
+      connections.closeAll()
       return closed.promise
     },
   }
