@@ -125,6 +125,12 @@ const CREDENTIALS: readonly string[] = [
   'x-amzn-mtls-clientcert-subject',
 ]
 
+/**
+ * Forwarding fields besides X-Forwarded. Their forms with underscores are credentials: CGI, WSGI and PHP map both forms
+ * to one variable, so that a backend would take the field of a client for one of the gateway (D22).
+ */
+const UNDERSCORED = ['x-real-ip', 'x-rewrite-url', 'x-original-url']
+
 /** Request fields that decide the format of a fault: JSON unless one of them mentions XML. */
 const NEGOTIATED: readonly (readonly [string, Kind])[] = [
   ['accept', KIND.NEGOTIATED],
@@ -157,7 +163,7 @@ export function isName(bytes: Uint8Array, at: number, length: number, lower: str
 }
 
 /** Like `isName`, with "_" equal to "-": CGI maps both to one name, so neither form may pass a credential. */
-function isCredentialName(bytes: Uint8Array, at: number, length: number, lower: string): boolean {
+function isFoldedName(bytes: Uint8Array, at: number, length: number, lower: string): boolean {
   if (length !== lower.length) return false
   for (let i = 0; i < length; i++) {
     const byte = bytes[at + i]!
@@ -213,8 +219,7 @@ export class FieldKinds {
    */
   capture(names: readonly string[]): void {
     const known = new Map(this.#known())
-    const kindOf = (name: string) =>
-      known.get(name) ?? (name.startsWith(FORWARDED) ? KIND.X_FORWARDED_OTHER : KIND.CAPTURED)
+    const kindOf = (name: string) => known.get(name) ?? familyKind(name, KIND.CAPTURED)
     const captured = names.filter(name => kindOf(name) === KIND.CAPTURED)
     const negotiated = NEGOTIATED.filter(([name]) => !captured.includes(name))
     this.#captured = [...negotiated, ...captured.map(name => [name, KIND.CAPTURED] as const)]
@@ -224,9 +229,11 @@ export class FieldKinds {
     this.capturedKinds = kinds.reduce<number>((bits, kind) => bits | (1 << kind), 0)
   }
 
+  /** Kinds by name; the last one of a name counts. */
   #known(): readonly (readonly [string, Kind])[] {
-    const credentials = [...CREDENTIALS, ...this.#credentials].map(name => [name, KIND.CREDENTIAL] as const)
-    return [...NAMES, [this.#correlation, KIND.CORRELATION], ...credentials]
+    const credential = (name: string) => [name, KIND.CREDENTIAL] as const
+    const credentials = [...CREDENTIALS, ...this.#credentials].map(credential)
+    return [...UNDERSCORED.map(credential), ...NAMES, [this.#correlation, KIND.CORRELATION], ...credentials]
   }
 
   #rebuild(): void {
@@ -247,7 +254,7 @@ export class FieldKinds {
       const wanted = candidate.kind === KIND.CREDENTIAL ? lower.replaceAll('_', '-') : lower
       if (wanted === candidate.name) return candidate.kind
     }
-    return lower.length > FORWARDED.length && lower.startsWith(FORWARDED) ? KIND.X_FORWARDED_OTHER : KIND.OTHER
+    return familyKind(lower, KIND.OTHER)
   }
 
   /** Sets the kinds of all fields and the index of each framing field. Runs once per complete head. */
@@ -260,17 +267,25 @@ export class FieldKinds {
       const first = bytes[spans[i]!]!
       let candidate = candidates[Math.min(length, LENGTH_MAX) * LETTERS + (first & (LETTERS - 1))]!
       for (; candidate !== null; candidate = candidate.next!) {
-        const matches = candidate.kind === KIND.CREDENTIAL ? isCredentialName : isName
+        const matches = candidate.kind === KIND.CREDENTIAL ? isFoldedName : isName
         if (!matches(bytes, spans[i]!, length, candidate.name)) continue
         note(head, candidate.kind, field)
         break
       }
       // A backend believes any X-Forwarded field (-Port, -Prefix, -Ssl) to come from a proxy.
-      if (kinds[field] === KIND.OTHER && length > FORWARDED.length && (first | 32) === FORWARDED_FIRST) {
-        if (isName(bytes, spans[i]!, FORWARDED.length, FORWARDED)) note(head, KIND.X_FORWARDED_OTHER, field)
-      }
+      if (kinds[field] !== KIND.OTHER || length <= FORWARDED.length || (first | 32) !== FORWARDED_FIRST) continue
+      const at = spans[i]!
+      if (!isFoldedName(bytes, at, FORWARDED.length, FORWARDED)) continue
+      const hasHyphens = isName(bytes, at, FORWARDED.length, FORWARDED)
+      note(head, hasHyphens ? KIND.X_FORWARDED_OTHER : KIND.CREDENTIAL, field)
     }
   }
+}
+
+/** Kind of a name in lower case that no list has: X-Forwarded fields are known by the start of their name. */
+function familyKind(lower: string, other: Kind): Kind {
+  if (lower.length <= FORWARDED.length || !lower.replaceAll('_', '-').startsWith(FORWARDED)) return other
+  return lower.startsWith(FORWARDED) ? KIND.X_FORWARDED_OTHER : KIND.CREDENTIAL
 }
 
 function note(head: Head, kind: Kind, field: number): void {

@@ -20,6 +20,12 @@ const CLIENT_FIELDS = [
   'Forwarded: for=1.2.3.4;host=evil.test;proto=https',
 ]
 
+/** The same names with underscores: CGI, WSGI and PHP map both forms to one variable. */
+const UNDERSCORED_FIELDS = [
+  ...['X_Forwarded_For: 1.2.3.4', 'x-forwarded_proto: https', 'X_FORWARDED-Port: 443', 'X_Real_IP: 1.2.3.4'],
+  ...['X-Real_IP: 1.2.3.4', 'X_Original_URL: /admin', 'x_rewrite-url: /admin'],
+]
+
 const TRUSTED = { trusted_proxies: ['127.0.0.0/8'] }
 const OTHER_TRUSTED = { trusted_proxies: ['192.0.2.0/24', '::1'] }
 
@@ -128,6 +134,15 @@ const modes: readonly RequestCase[] = [
     VIA,
     ID,
   ]),
+  row('forwarding fields with underscores are removed', 'x-forwarded', {}, UNDERSCORED_FIELDS, [], [VIA, ...X, ID]),
+  row(
+    'forwarding fields with underscores are removed, also from a trusted proxy',
+    'x-forwarded',
+    TRUSTED,
+    UNDERSCORED_FIELDS,
+    [],
+    [VIA, ...X, ID],
+  ),
   row(
     'several fields of a trusted proxy are joined into one list in order',
     'x-forwarded',

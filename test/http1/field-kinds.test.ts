@@ -8,6 +8,7 @@ import { IS_LONG, Random, SEED } from '../harness/random.ts'
 
 const NAMES = [
   ...['Host', 'TE', 'Via', 'Cookie', 'Content-Length', 'X-Forwarded-', 'X-Forwarded-Port', 'X-Forwarded-For'],
+  ...['X-Real-IP', 'X-Original-URL'],
   ...['Client-Cert', 'X_SSL_Client_DN', 'x-jwt-assertion', 'activityid', 'X-Own', 'X_Own', 'Proxy-Authorization'],
   ...['Accept', 'SOAPAction', 'Access-Control-Allow-Origin', 'x', `x-${'y'.repeat(80)}`],
 ]
