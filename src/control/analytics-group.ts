@@ -14,6 +14,9 @@ interface AnalyticsCounts {
   dropped(events: number): void
   /** The spool has changed. */
   spooled(): void
+  /** Groups that nobody takes events from, or that cannot keep them: one more, or one fewer. */
+  down(by: 1 | -1): void
+  spoolFailing(by: 1 | -1): void
 }
 
 interface GroupOptions {
@@ -38,6 +41,7 @@ export class AnalyticsGroup {
   readonly #ending = new AbortController()
   #publishing: Promise<void> | null = null
   #isFailing = false
+  #isSpoolFailing = false
   #batches = 0
 
   constructor(options: GroupOptions) {
@@ -91,15 +95,21 @@ export class AnalyticsGroup {
 
   /** Null: nobody takes batches now. */
   async #attempt({ lines }: WaitingBatch): Promise<BatchResult | null> {
-    const { name, sink, report } = this.#options
+    const { name, sink, counts, report } = this.#options
     try {
       const result = await sink.send({ id: `${process.pid}-${Date.now().toString(36)}-${this.#batches++}`, lines })
-      if (this.#isFailing) report('info', 'analytics events are published again', { GROUP: name })
+      if (this.#isFailing) {
+        report('info', 'analytics events are published again', { GROUP: name })
+        counts.down(-1)
+      }
       this.#isFailing = false
       return result
     } catch (error) {
       const cause = error instanceof Error ? error.message : 'it threw no error'
-      if (!this.#isFailing) report('error', 'analytics events not published', { GROUP: name, CAUSE_OF_ERROR: cause })
+      if (!this.#isFailing) {
+        report('error', 'analytics events not published', { GROUP: name, CAUSE_OF_ERROR: cause })
+        counts.down(1)
+      }
       this.#isFailing = true
       return null
     }
@@ -126,8 +136,12 @@ export class AnalyticsGroup {
     try {
       const dropped = spool.add(lines, events)
       if (dropped > 0) counts.dropped(dropped)
+      if (this.#isSpoolFailing) counts.spoolFailing(-1)
+      this.#isSpoolFailing = false
     } catch (error) {
       counts.dropped(events)
+      if (!this.#isSpoolFailing) counts.spoolFailing(1)
+      this.#isSpoolFailing = true
       report('error', 'analytics events not kept', { GROUP: name, CAUSE_OF_ERROR: (error as Error).message })
     }
     counts.spooled()

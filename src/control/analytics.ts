@@ -43,6 +43,8 @@ export class Analytics {
         const bytes = spools.reduce((sum, spool) => sum + spool.bytes, 0)
         metrics.add(METRIC.analyticsSpooled, bytes - metrics.read(METRIC.analyticsSpooled))
       },
+      down: (by: number) => metrics.add(METRIC.analyticsDown, by),
+      spoolFailing: (by: number) => metrics.add(METRIC.analyticsSpoolFailing, by),
     }
     const groups = sinks.map(({ name, sink }) => {
       const spool = new AnalyticsSpool(join(dataDir, 'analytics', folderOf(name)), bytesMax)

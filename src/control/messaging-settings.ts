@@ -1,5 +1,6 @@
 /** Settings of broker, reports and traffic manager, from `[apim.throttling]` and its groups. */
 import type { ControlPlan } from '../plan/control-messages.ts'
+import { reportsToTrafficManagers } from '../plan/readiness-parts.ts'
 import type { BrokerSettings } from '../events/broker.ts'
 import type { ReportGroup, TrafficManagerAddress } from '../events/report-client.ts'
 import type { ReceiverSettings } from '../events/report-server.ts'
@@ -58,7 +59,7 @@ export function decisionTopic({ configuration }: Pick<ControlPlan, 'configuratio
 
 /** Traffic managers that get reports; empty on a node that sends none. */
 export function reportGroups({ configuration, dataDir, trust, runsGateway }: MessagingPlan): readonly ReportGroup[] {
-  if (!runsGateway || !configuration['apim.throttling'].enable_data_publishing) return []
+  if (!runsGateway || !reportsToTrafficManagers(configuration)) return []
   return configuration['apim.throttling.url_group'].map(group => {
     const given = { username: group.receiver_username, password: group.receiver_password }
     const members = group.traffic_manager_urls.map((url, row) => {

@@ -28,6 +28,8 @@ export interface AccessLogSinkCallbacks {
   onDropped(lines: number): void
   /** Called for the first failure after a success; further failures in a row only count their lines. */
   onFailed(cause: Error): void
+  /** Called for the first success after a failure. */
+  onRecovered(): void
 }
 
 /** A batch, and what to call when its bytes are of no use any more. */
@@ -112,7 +114,7 @@ export class AccessLogFile {
         close(this.#fd)
         this.#fd = fd
         this.#isTorn = false
-      } else this.#callbacks.onFailed(failure)
+      } else this.#fail(failure)
       this.#state = 'idle'
       this.#next()
     })
@@ -129,10 +131,10 @@ export class AccessLogFile {
       }
       const { batch } = queued
       if (sent > 0) this.#isTorn = bytes[sent - 1] !== LINE_FEED
-      if (sent === bytes.length) this.#isFailing = false
+      if (sent === bytes.length) this.#succeed()
       else {
-        const lost = Math.min(countLines(bytes.subarray(sent)), countLines(batch))
-        this.#giveUp(lost, failure ?? new Error('the file took no byte'))
+        this.#callbacks.onDropped(Math.min(countLines(bytes.subarray(sent)), countLines(batch)))
+        if (!this.#isFailing) this.#fail(failure ?? new Error('the file took no byte'))
       }
       this.#queuedBytes -= batch.length
       queued.written()
@@ -141,10 +143,15 @@ export class AccessLogFile {
     })
   }
 
-  #giveUp(lines: number, cause: Error): void {
-    this.#callbacks.onDropped(lines)
-    if (!this.#isFailing) this.#callbacks.onFailed(cause)
+  #fail(cause: Error): void {
     this.#isFailing = true
+    this.#callbacks.onFailed(cause)
+  }
+
+  #succeed(): void {
+    if (!this.#isFailing) return
+    this.#isFailing = false
+    this.#callbacks.onRecovered()
   }
 }
 

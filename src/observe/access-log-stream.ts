@@ -8,12 +8,15 @@ import { type AccessLogSinkCallbacks, countLines } from './access-log-file.ts'
 /** Bytes that wait for the reader; further batches are dropped. */
 const WAITING_BYTES_MAX = 8 * 1024 * 1024
 
+/** A reader that has gone does not come back. */
+type StreamCallbacks = Omit<AccessLogSinkCallbacks, 'onRecovered'>
+
 export class AccessLogStream {
   readonly #stream: Writable
-  readonly #callbacks: AccessLogSinkCallbacks
+  readonly #callbacks: StreamCallbacks
   #isBroken = false
 
-  constructor(stream: Writable, callbacks: AccessLogSinkCallbacks) {
+  constructor(stream: Writable, callbacks: StreamCallbacks) {
     this.#stream = stream
     this.#callbacks = callbacks
     // Without a listener, a reader that goes away (EPIPE) would end the process.

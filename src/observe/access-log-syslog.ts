@@ -54,21 +54,22 @@ class Messages {
   }
 }
 
-/** Tells the first failure after a success. */
+/** Tells the first failure after a success, and the first success after a failure. */
 class Failures {
-  readonly #onFailed: (cause: Error) => void
+  readonly #callbacks: Pick<AccessLogSinkCallbacks, 'onFailed' | 'onRecovered'>
   #isFailing = false
 
-  constructor(onFailed: (cause: Error) => void) {
-    this.#onFailed = onFailed
+  constructor(callbacks: Pick<AccessLogSinkCallbacks, 'onFailed' | 'onRecovered'>) {
+    this.#callbacks = callbacks
   }
 
   failed(cause: Error): void {
-    if (!this.#isFailing) this.#onFailed(cause)
+    if (!this.#isFailing) this.#callbacks.onFailed(cause)
     this.#isFailing = true
   }
 
   succeeded(): void {
+    if (this.#isFailing) this.#callbacks.onRecovered()
     this.#isFailing = false
   }
 }
@@ -103,7 +104,7 @@ class DatagramSyslog implements AccessLogSyslog {
     this.#receiver = receiver
     this.#messages = messages
     this.#callbacks = callbacks
-    this.#failures = new Failures(callbacks.onFailed)
+    this.#failures = new Failures(callbacks)
     this.#socket = createSocket(receiver.host.includes(':') ? 'udp6' : 'udp4')
     this.#socket.on('error', error => this.#failures.failed(error))
     this.#socket.unref()
@@ -160,7 +161,7 @@ class StreamSyslog implements AccessLogSyslog {
     this.#receiver = receiver
     this.#messages = messages
     this.#callbacks = callbacks
-    this.#failures = new Failures(callbacks.onFailed)
+    this.#failures = new Failures(callbacks)
     this.#socket = this.#connect()
   }
 

@@ -363,6 +363,7 @@ export const METRIC_ROWS = {
     '',
     'Access log lines dropped because the disk or reader was too slow.',
   ],
+  accessLogFailing: ['gauge', 'access_log_failing', '', 'Writers of the access log whose last write has failed.'],
   accessLogSampledOut: [
     'counter',
     'access_log_lines_sampled_out_total',
@@ -372,6 +373,13 @@ export const METRIC_ROWS = {
   analyticsPublished: ['counter', 'analytics_events_total', 'result="published"', 'Events of analytics, by result.'],
   analyticsDropped: ['counter', 'analytics_events_total', 'result="dropped"', ''],
   analyticsSpooled: ['gauge', 'analytics_spooled_bytes', '', 'Bytes of events on disk that wait for their receiver.'],
+  analyticsDown: ['gauge', 'analytics_groups_down', '', 'Groups of receivers that take no events of analytics now.'],
+  analyticsSpoolFailing: [
+    'gauge',
+    'analytics_spools_failing',
+    '',
+    'Groups of receivers whose last waiting events could not be kept on disk.',
+  ],
   traceSpansExported: ['counter', 'trace_spans_total', 'result="exported"', 'Spans of traces, by result.'],
   traceSpansFailed: ['counter', 'trace_spans_total', 'result="failed"', ''],
   traceSpansDropped: ['counter', 'trace_spans_total', 'result="dropped"', ''],

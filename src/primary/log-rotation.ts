@@ -18,6 +18,8 @@ interface RotationOptions {
   readonly isReplaced: () => boolean
   /** Called for the first failure after a success. */
   readonly onFailed: (cause: Error) => void
+  /** Called for the first success after a failure. */
+  readonly onRecovered: () => void
   /** Milliseconds since 1970. */
   readonly nowMs?: () => number
 }
@@ -66,6 +68,7 @@ export class LogRotation {
       await rename(path, await this.#freeName())
       this.#options.reopen()
       await this.#deleteOld()
+      if (this.#isFailing) this.#options.onRecovered()
       this.#isFailing = false
     } catch (error) {
       // The reactors make the file with their first line after a rotation.

@@ -13,6 +13,7 @@ import { readLifecycleFile } from '../apis/lifecycle-file.ts'
 import { LISTENER_SECTIONS, planListeners } from '../plan/listener-planning.ts'
 import { hasManagementListener, managementAddress } from '../plan/management-plan.ts'
 import { healthAddress, type ListenAddress, probePort } from '../plan/ports.ts'
+import { configuredParts } from '../plan/readiness-parts.ts'
 import { receiverAddress } from '../plan/receiver-planning.ts'
 import type { FromReactor } from '../plan/reactor-messages.ts'
 import type { ListenerPlan } from '../plan/reactor-plan.ts'
@@ -155,13 +156,17 @@ export class Node {
   }
 
   #readiness(): Readiness {
-    const { components, control } = this.#options
+    const { components, control, installation } = this.#options
+    const { home, endpoints, shared } = this.#parts
+    const configuration = home?.active.configured.configuration
     return readiness({
       unready: this.#unready(),
-      isControlServing: this.#parts.home === null || this.#phase !== 'ready' ? null : control.isServing,
+      isControlServing: home === null || this.#phase !== 'ready' ? null : control.isServing,
       runsKeyManager: components.runsKeyManager,
-      metrics: this.#parts.shared.metrics,
-      endpoints: this.#parts.endpoints?.list() ?? [],
+      configured:
+        configuration === undefined ? new Set() : configuredParts(configuration, components, installation.dataDir),
+      metrics: shared.metrics,
+      endpoints: endpoints?.list() ?? null,
     })
   }
 
@@ -227,7 +232,11 @@ export class Node {
       reopen: () => reactors.send({ kind: 'reopenLogs' }),
       isReplaced: () => this.#phase === 'being replaced',
       onDropped: lines => metrics.add(METRIC.accessLogDrops, lines),
-      onFailed: cause => log.error({ CAUSE_OF_ERROR: cause.message }, `${sink} failed`),
+      onFailed: cause => {
+        metrics.set(METRIC.accessLogFailing, 1)
+        log.error({ CAUSE_OF_ERROR: cause.message }, `${sink} failed`)
+      },
+      onRecovered: () => metrics.set(METRIC.accessLogFailing, 0),
     })
     this.#accessLog = accessLog
     // Keys or certificates may have changed since the plans were made.

@@ -1,5 +1,6 @@
 /** Readiness of a node with the state of each part, for `/readyz`. */
 import { snapshotMetrics } from '../observe/metrics.ts'
+import { CONFIGURED_PARTS, type ConfiguredPart } from '../plan/readiness-parts.ts'
 
 interface Part {
   readonly name: string
@@ -21,34 +22,51 @@ interface ReadinessSources {
   /** Null: the node runs no control thread. */
   readonly isControlServing: boolean | null
   readonly runsKeyManager: boolean
+  readonly configured: ReadonlySet<ConfiguredPart>
   readonly metrics: SharedArrayBuffer
-  readonly endpoints: readonly { readonly name: string; readonly state: string }[]
+  /** Null on a node without reactors. */
+  readonly endpoints: readonly { readonly name: string; readonly state: string }[] | null
 }
+
+type Counts = ReturnType<typeof snapshotMetrics>['counts']
 
 const NAMES_MAX = 5
 
+/** What is wrong with a part; '' for nothing. */
+const DEGRADED: Readonly<Record<ConfiguredPart, (counts: Counts) => string>> = {
+  database: ({ apimDatabaseDown: down }) => when(down, 'the database of the key manager does not answer'),
+  'shared database': ({ sharedDatabaseDown: down }) => when(down, 'the shared database does not answer'),
+  broker: ({ brokerDown }) => when(brokerDown, 'the message broker does not answer'),
+  'traffic managers': ({ trafficManagerDown: down }) => when(down, 'there is no connection to one of them'),
+  redis: ({ throttleRedisDown: down }) => when(down, 'the Redis of shared counters does not answer'),
+  'access log': ({ accessLogFailing }) => when(accessLogFailing, 'the last lines could not be written'),
+  analytics: ({ analyticsDown, analyticsSpoolFailing }) =>
+    when(analyticsSpoolFailing, 'events are lost: they cannot be kept on disk') ||
+    when(analyticsDown, 'a group of receivers takes no events; they are kept on disk'),
+}
+
+function when(count: number, detail: string): string {
+  return count > 0 ? detail : ''
+}
+
 export function readiness(sources: ReadinessSources): Readiness {
-  const { unready, isControlServing, runsKeyManager, metrics, endpoints } = sources
+  const { unready, isControlServing, runsKeyManager, configured, metrics, endpoints } = sources
   const { counts } = snapshotMetrics(metrics)
-  const down = (name: string, is: number, detail: string): Part =>
-    is > 0 ? { name, status: 'degraded', detail } : { name, status: 'ok', detail: '' }
   const parts: Part[] = [{ name: 'node', status: unready === '' ? 'ok' : 'failed', detail: unready }]
   if (isControlServing !== null) {
     const name = runsKeyManager ? 'key manager' : 'control thread'
-    parts.push(down(name, isControlServing ? 0 : 1, 'the control thread died; a replacement starts'))
+    parts.push(partOf(name, isControlServing ? '' : 'the control thread died; a replacement starts'))
   }
-  parts.push(
-    down('database', counts.apimDatabaseDown, 'the database of the key manager does not answer'),
-    down('shared database', counts.sharedDatabaseDown, 'the shared database does not answer'),
-    down('broker', counts.brokerDown, 'the message broker does not answer'),
-    down('traffic managers', counts.trafficManagerDown, 'there is no connection to one of them'),
-    down('redis', counts.throttleRedisDown, 'the Redis of shared counters does not answer'),
-    endpointsPart(endpoints),
-  )
+  for (const name of CONFIGURED_PARTS) if (configured.has(name)) parts.push(partOf(name, DEGRADED[name](counts)))
+  if (endpoints !== null && endpoints.length > 0) parts.push(endpointsPart(endpoints))
   return { status: unready === '' ? 'ready' : 'unready', reason: unready, parts }
 }
 
-function endpointsPart(endpoints: ReadinessSources['endpoints']): Part {
+function partOf(name: string, detail: string): Part {
+  return { name, status: detail === '' ? 'ok' : 'degraded', detail }
+}
+
+function endpointsPart(endpoints: NonNullable<ReadinessSources['endpoints']>): Part {
   const others = endpoints.filter(({ state }) => state !== 'ACTIVE')
   if (others.length === 0) return { name: 'endpoints', status: 'ok', detail: `${endpoints.length} active` }
   const named = others.slice(0, NAMES_MAX).map(({ name, state }) => `${name} ${state}`)

@@ -50,7 +50,11 @@ const file = plan.accessLog.target === 'file' ? openAccessLog() : null
 function openAccessLog(): AccessLogFile {
   return new AccessLogFile(plan.accessLog.path, {
     onDropped: lines => metrics.add(METRIC.accessLogDrops, lines),
-    onFailed: cause => events.report('error', 'access log failed', { CAUSE_OF_ERROR: cause.message }),
+    onFailed: cause => {
+      metrics.set(METRIC.accessLogFailing, 1)
+      events.report('error', 'access log failed', { CAUSE_OF_ERROR: cause.message })
+    },
+    onRecovered: () => metrics.set(METRIC.accessLogFailing, 0),
   })
 }
 

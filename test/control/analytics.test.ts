@@ -85,7 +85,7 @@ interface Opened {
   readonly analytics: Analytics
   readonly reports: string[]
   readonly dataDir: string
-  count(name: 'analyticsPublished' | 'analyticsDropped' | 'analyticsSpooled'): number
+  count(name: keyof typeof METRIC & `analytics${string}`): number
   publish(...numbers: readonly number[]): void
 }
 
@@ -194,6 +194,7 @@ test('events wait on disk while the receiver is down, and arrive in order', asyn
   const { publish, count, reports, dataDir } = await open(t, [{ nodes: [node] }])
   publish(1)
   await eventually('the spool', () => count('analyticsSpooled') > 0)
+  assert.equal(count('analyticsDown'), 1)
   publish(2)
   publish(3, 4)
   assert.deepEqual(spooled(dataDir), ['000000000001-1.ndjson', '000000000002-1.ndjson', '000000000003-2.ndjson'])
@@ -203,6 +204,7 @@ test('events wait on disk while the receiver is down, and arrive in order', asyn
   assert.deepEqual(again.events, [1, 2, 3, 4])
   assert.equal(count('analyticsSpooled'), 0)
   assert.equal(count('analyticsDropped'), 0)
+  assert.equal(count('analyticsDown'), 0)
   assert.equal(reports.filter(line => line.startsWith('analytics events not published')).length, 1)
   assert.ok(!reports.join().includes('s3cret'))
 })
@@ -276,6 +278,24 @@ test('what lies in a spool and is no batch is left alone, and an unreadable batc
   rmSync(join(folder, '000000000003-1.ndjson'))
   mkdirSync(join(folder, '000000000003-1.ndjson'))
   assert.equal(spool.oldest(), null)
+})
+
+test('a disk that takes no events is told until it takes some again', async t => {
+  const node = await Node.listen(t)
+  node.answers = [500]
+  const { publish, count, dataDir } = await open(t, [{ nodes: [node] }])
+  const [folder] = readdirSync(join(dataDir, 'analytics'))
+  const spool = join(dataDir, 'analytics', folder!)
+  rmSync(spool, { recursive: true })
+  publish(1, 2)
+  await eventually('the loss', () => count('analyticsDropped') === 2)
+  publish(3)
+  await eventually('one more loss', () => count('analyticsDropped') === 3)
+  assert.equal(count('analyticsSpoolFailing'), 1)
+  mkdirSync(spool)
+  publish(4)
+  await eventually('the end', () => count('analyticsSpoolFailing') === 0)
+  assert.equal(count('analyticsDropped'), 3)
 })
 
 test('a batch that cannot be written leaves no part of it on disk', t => {

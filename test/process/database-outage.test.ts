@@ -138,12 +138,15 @@ async function outage({ at, gate }: Parts): Promise<void> {
   assert.match(down, /^sluice_database_down\{section="apim_db"\} 1$/m)
   assert.match(down, /^sluice_database_failures_total\{section="apim_db"\} [1-9]/m)
   assert.match(down, /^sluice_database_down\{section="shared_db"\} 0$/m)
+  const DEGRADED = /^\[-\]database degraded \(the database of the key manager does not answer\)$/m
+  assert.match(await ask(gateway.healthPort, 'GET', '/readyz?verbose'), DEGRADED)
   assert.equal(await statusOf(gateway, accessToken), 200)
   await assert.rejects(sendCommand(at.data, { command: 'manage', request }), /ECONNREFUSED|unavailable/)
 
   await gate.open()
   await gateway.program.err.until(/"msg":"database available again"/)
   while (!/^sluice_database_down\{section="apim_db"\} 0$/m.test(await metricsOf(gateway))) await sleep(20)
+  assert.match(await ask(gateway.healthPort, 'GET', '/readyz?verbose'), /^\[\+\]database ok$/m)
   await sendCommand(at.data, { command: 'manage', request })
   await gateway.program.kill()
 }

@@ -25,6 +25,7 @@ function rotation(t: TestContext, keep = 2) {
       },
       isReplaced: () => false,
       onFailed: ({ message }) => failures.push(message),
+      onRecovered: () => failures.push('recovered'),
       nowMs: () => clock.ms,
     })
     t.after(() => made.stop())
