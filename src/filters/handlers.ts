@@ -2,7 +2,7 @@
  * Handlers of the operator: the last filter of every API, and their part in responses. A handler that fails or hangs
  * costs its own exchange an answer; in the phases `response` and `end` a failure is only logged.
  */
-import { fieldNamed } from '../http1/field-kinds.ts'
+import { listNamed } from '../http1/field-kinds.ts'
 import type { Head } from '../http1/head.ts'
 import { arena } from '../http1/llhttp.ts'
 import type { FilterResult } from '../proxy/exchange/contract.ts'
@@ -235,7 +235,7 @@ class HandledExchange implements ExchangeHandlers {
     const changed = this.#changes.findLast(each => each.name.toLowerCase() === name)
     if (changed !== undefined) return changed.value
     if (this.fields.length > 0) return this.fields.find(([each]) => each.toLowerCase() === name)?.[1]
-    return valueIn(this.#exchange.head!, name)
+    return listNamed(arena.bytes, this.#exchange.head!, name)
   }
 
   /** Copies the fields of the request, while the head is there. */
@@ -267,7 +267,7 @@ class HandledExchange implements ExchangeHandlers {
     return this.#extended(
       'response',
       edit,
-      this.#filter.later('response', this, status, name => valueIn(head, name)),
+      this.#filter.later('response', this, status, name => listNamed(arena.bytes, head, name)),
     )
   }
 
@@ -294,17 +294,6 @@ class HandledExchange implements ExchangeHandlers {
       return edit
     }
   }
-}
-
-/** Values of a field, joined with commas (RFC 9110 5.3); undefined without one. */
-function valueIn(head: Head, name: string): string | undefined {
-  const { bytes } = arena
-  let joined: string | undefined
-  for (let at = fieldNamed(bytes, head, name); at >= 0; at = fieldNamed(bytes, head, name, at + 1)) {
-    const value = head.value(bytes, at)
-    joined = joined === undefined ? value : `${joined}, ${value}`
-  }
-  return joined
 }
 
 function applied(fields: HandlerTask['fields'], changes: readonly FieldEdit[]): HandlerTask['fields'] {

@@ -181,6 +181,16 @@ export function fieldNamed(bytes: Uint8Array, head: Head, name: string, from = 0
   return -1
 }
 
+/** All values of a name in lower case, joined as a list (RFC 9110 5.3); undefined without a field of the name. */
+export function listNamed(bytes: Buffer, head: Head, name: string): string | undefined {
+  let list: string | undefined
+  for (let field = fieldNamed(bytes, head, name); field >= 0; field = fieldNamed(bytes, head, name, field + 1)) {
+    const value = head.value(bytes, field)
+    list = list === undefined ? value : `${list}, ${value}`
+  }
+  return list
+}
+
 /** Names of this length and longer ones share their cells. */
 const LENGTH_MAX = 64
 const LETTERS = 32

@@ -10,7 +10,7 @@ import type { BackendTunnelPeer } from './exchange/tunnel.ts'
 import { WEBSOCKET_REFUSED } from '../faults/error-codes.ts'
 import { faultFormat } from '../faults/fault-format.ts'
 import { describeRequest } from '../faults/fault-message.ts'
-import { fieldNamed } from '../http1/field-kinds.ts'
+import { listNamed } from '../http1/field-kinds.ts'
 import type { Head } from '../http1/head.ts'
 import { arena } from '../http1/llhttp.ts'
 import { capturedValue } from '../http1/captured-fields.ts'
@@ -70,7 +70,7 @@ export class WebSocketMediation {
   mediateResponse(exchange: Exchange, head: Head, kind: BackendTunnelPeer['kind']): HandshakeResponse | null {
     const { dispatch, fault } = this.#outbound[kind]
     if (dispatch === '' || !WEBSOCKET.test(exchange.upgrade)) return null
-    const message = new Message(name => fieldValue(head, name))
+    const message = new Message(name => listNamed(arena.bytes, head, name))
     message.isFromBackend = true
     return this.#run(dispatch, fault, exchange, message)
   }
@@ -103,15 +103,4 @@ export class WebSocketMediation {
 /** Whether a sequence sends every message on unchanged. */
 function isPassThrough({ steps }: SequencePlan): boolean {
   return steps[0]?.mediator === 'send'
-}
-
-/** All values of a name as a list (RFC 9110 5.3); undefined without any. */
-function fieldValue(head: Head, name: string): string | undefined {
-  const { bytes } = arena
-  let value: string | undefined
-  for (let field = fieldNamed(bytes, head, name); field >= 0; field = fieldNamed(bytes, head, name, field + 1)) {
-    const next = head.value(bytes, field)
-    value = value === undefined ? next : `${value}, ${next}`
-  }
-  return value
 }

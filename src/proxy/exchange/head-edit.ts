@@ -33,13 +33,14 @@ interface LineChanges {
 
 const VISIBLE = /^[\x21-\x7e\x80-\xff]*$/
 const AUTHORIZATION = 'authorization'
+const CORS = 'access-control-'
+/** No other forwarding field has a name of this length. */
+const VIA = 'via'
+
 /** Whether the gateway itself says with fields of the name, in lower case, where a request comes from. */
 export function isForwarding(name: string): boolean {
   return name === VIA || name === 'forwarded' || name.startsWith('x-forwarded-')
 }
-const CORS = 'access-control-'
-/** No other forwarding field has a name of this length. */
-const VIA = 'via'
 
 export class HeadEdit {
   /** Names whose fields of the peer are left out: removed ones and replaced ones. */
