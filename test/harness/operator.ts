@@ -5,6 +5,9 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sendCommand } from '../../src/cli/control-client.ts'
+import type { ConnectionList } from '../../src/observe/connection-list.ts'
+import type { Side } from '../../src/protocol/machine.ts'
+import type { StateName } from '../../src/protocol/states.ts'
 import { connectPeer, type Peer, ScriptedBackend } from './peers.ts'
 import {
   type Data,
@@ -88,41 +91,22 @@ export async function dial({ port }: RunningGateway): Promise<Peer> {
   return client
 }
 
-export interface Row {
-  readonly id: string
-  readonly side: string
-  readonly state: string
-  readonly peer: string
-  readonly ageMs: number
-  readonly api: string
-  readonly method: string
-  readonly path: string
-  readonly backend: string
-  readonly partner: string
-  readonly scheme: string
-}
-
-export interface Reactors {
-  readonly reactors: readonly {
-    readonly reactor: number
-    readonly counts: Readonly<Record<string, Readonly<Record<string, number>>>>
-    readonly rows: readonly Row[]
-    readonly omitted: number
-  }[]
+export interface ListedConnections {
+  readonly reactors: readonly (ConnectionList & { readonly reactor: number })[]
   readonly silent: readonly number[]
 }
 
-export async function listed(at: Home, ...words: string[]): Promise<Reactors> {
+export async function listed(at: Home, ...words: string[]): Promise<ListedConnections> {
   const { code, out, err } = await sluice(at, 'connections', '--json', ...words)
   assert.deepEqual([code, err], [0, ''])
   return JSON.parse(out)
 }
 
 /** Lists the connections as soon as one of this side is in this state. */
-export async function untilListed(at: Home, state: string, side: string): Promise<Reactors> {
-  const isThere = ({ reactors }: Reactors): boolean =>
+export async function untilListed(at: Home, state: StateName, side: Side): Promise<ListedConnections> {
+  const isThere = ({ reactors }: ListedConnections): boolean =>
     reactors.some(({ counts }) => counts[side]?.[state] !== undefined)
   // A command line for each look would cost more than all the rest.
-  while (!isThere(await sendCommand<Reactors>(at.data, { command: 'connections' }))) await sleep(1)
+  while (!isThere(await sendCommand<ListedConnections>(at.data, { command: 'connections' }))) await sleep(1)
   return listed(at)
 }

@@ -3,6 +3,9 @@ import assert from 'node:assert/strict'
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import type { ConnectionRow } from '../../src/observe/connection-list.ts'
+import type { Side } from '../../src/protocol/machine.ts'
+import type { StateName } from '../../src/protocol/states.ts'
 import { takeResponse } from '../harness/responses.ts'
 import {
   backend,
@@ -11,8 +14,7 @@ import {
   home,
   leave,
   listed,
-  type Reactors,
-  type Row,
+  type ListedConnections,
   SILENT,
   sluice,
   start,
@@ -114,11 +116,11 @@ test('connections: counts all reactors, filters by side and state, and obeys the
   begun.send('GET /t/ HT')
   const { reactors } = await untilListed(two.home, 'REQUEST_HEAD', 'source')
   assert.equal(reactors.length, 2)
-  const sum = (side: string, state: string): number =>
+  const sum = (side: Side, state: StateName): number =>
     reactors.reduce((total, { counts }) => total + (counts[side]?.[state] ?? 0), 0)
   assert.equal(sum('source', 'REQUEST_READY'), 12)
   assert.equal(sum('source', 'REQUEST_HEAD'), 1)
-  const rows = (found: Reactors): readonly Row[] => found.reactors.flatMap(reactor => reactor.rows)
+  const rows = (found: ListedConnections): readonly ConnectionRow[] => found.reactors.flatMap(reactor => reactor.rows)
   assert.equal(rows({ reactors, silent: [] }).length, 13 + sum('target', 'REQUEST_READY'))
   const inHead = rows(await listed(two.home, '--state', 'request_head'))
   assert.deepEqual(
@@ -142,7 +144,7 @@ test('connections: a reactor that hangs is listed as silent, beside the connecti
   const { code, out, err } = await sluice(two.home, 'connections', '--json')
   assert.equal(code, 1)
   assert.equal(err, 'reactor 0 did not answer: it is busy, or hangs\n')
-  const { reactors, silent }: Reactors = JSON.parse(out)
+  const { reactors, silent }: ListedConnections = JSON.parse(out)
   assert.deepEqual([reactors.map(({ reactor }) => reactor), silent], [[1], [0]])
 })
 
