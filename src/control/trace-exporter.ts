@@ -4,13 +4,20 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { EventLog } from '../observe/events.ts'
+import { RareEvent } from '../observe/rare-event.ts'
 import type { Span } from '../observe/spans.ts'
 
 export interface SpanReceiver {
   /** For the log. */
   readonly name: string
-  /** Resolves with how many spans it has refused for good. Rejects where it takes none now. */
-  send(spans: readonly Span[]): Promise<number>
+  /** Resolves once the spans are accepted, or refused for good. Rejects where the receiver takes none now. */
+  send(spans: readonly Span[]): Promise<SpanResult>
+}
+
+/** `refused`: spans. `cause`: for the log; '' where none is refused. */
+export interface SpanResult {
+  readonly refused: number
+  readonly cause: string
 }
 
 interface ExporterOptions {
@@ -45,6 +52,7 @@ export class TraceExporter {
   readonly #options: ExporterOptions
   readonly #timer: NodeJS.Timeout
   readonly #ending = new AbortController()
+  readonly #refusals: RareEvent
   #queue: Span[] = []
   /** The batch under way. */
   #batch: readonly Span[] = []
@@ -54,6 +62,7 @@ export class TraceExporter {
 
   constructor(options: ExporterOptions) {
     this.#options = options
+    this.#refusals = new RareEvent(options.report, 'traces refused by their receiver')
     this.#timer = setInterval(() => this.#send(), options.intervalMs)
     this.#timer.unref()
   }
@@ -136,10 +145,10 @@ export class TraceExporter {
   async #attempt(batch: readonly Span[]): Promise<number | null> {
     const { receiver, report } = this.#options
     try {
-      const refused = await receiver.send(batch)
+      const { refused, cause } = await receiver.send(batch)
       if (this.#isFailing) report('info', 'traces are exported again', { RECEIVER: receiver.name })
       this.#isFailing = false
-      if (refused > 0) report('error', 'traces refused by their receiver', { RECEIVER: receiver.name, SPANS: refused })
+      if (refused > 0) this.#refusals.happened('SPANS', refused, { RECEIVER: receiver.name, CAUSE_OF_ERROR: cause })
       return refused
     } catch (error) {
       const cause = error instanceof Error ? error.message : 'it threw no error'

@@ -7,13 +7,13 @@ import { otlpHeaders } from '../config/otlp-headers.ts'
 import { ControlCallFailed } from '../auth/control-protocol.ts'
 import type { EventLog } from '../observe/events.ts'
 import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
-import { otlpJson, otlpProtobuf, rejectedSpans } from '../observe/otlp.ts'
+import { otlpJson, otlpProtobuf, partialSuccess } from '../observe/otlp.ts'
 import { type Span, spansOf } from '../observe/spans.ts'
 import type { ExchangeRecord } from '../observe/trace-records.ts'
 import { zipkinJson } from '../observe/zipkin.ts'
 import type { RemoteResponse } from './remote/http-client.ts'
 import type { RemoteServices } from './remote-services.ts'
-import { type SpanCounts, type SpanReceiver, TraceExporter } from './trace-exporter.ts'
+import { type SpanCounts, type SpanReceiver, type SpanResult, TraceExporter } from './trace-exporter.ts'
 
 interface TracesContext {
   readonly configuration: Pick<Configuration, 'tracing' | 'apim.open_tracer'>
@@ -22,7 +22,8 @@ interface TracesContext {
   readonly metrics: MetricsColumn
 }
 
-const RESPONSE_BYTES_MAX = 65_536
+/** The status says whether spans were accepted; a longer body is not needed. */
+const LIMITS = { bytesMax: 65_536, cutsBody: true, allowsPlain: true } as const
 const RETRYABLE = [408, 429, 502, 503, 504]
 /** Spans of the log in one second: other events of the thread have room beside them. */
 const LOGGED_PER_SECOND = 100
@@ -79,10 +80,8 @@ function otlpReceiver(tracing: Configuration['tracing'], send: RemoteServices['s
     name: url,
     send: async spans => {
       const content = contentOf(spans)
-      const limits = { bytesMax: RESPONSE_BYTES_MAX, allowsPlain: true } as const
-      const response = await send({ url, content, headers, accept: content.type, ...limits })
-      const { status, body, mediaType } = response
-      return status === 200 ? rejectedSpans(body, mediaType) : refusedBy(response, spans, url)
+      const response = await send({ url, content, headers, accept: content.type, ...LIMITS })
+      return response.status === 200 ? acceptedBy(response, spans, url) : resultOf(response, spans, url)
     },
   }
 }
@@ -105,15 +104,27 @@ function zipkinReceiver(
     name: url,
     send: async spans => {
       const content = { type: 'application/json', body: zipkinJson(spans, tracing.service_name) }
-      return refusedBy(await send({ url, content, bytesMax: RESPONSE_BYTES_MAX, allowsPlain: true }), spans, url)
+      return resultOf(await send({ url, content, ...LIMITS }), spans, url)
     },
   }
 }
 
-/** How many spans a response refuses. Throws where a later attempt may succeed. */
-function refusedBy({ status }: RemoteResponse, spans: readonly Span[], url: string): number {
-  if (RETRYABLE.includes(status)) throw new ControlCallFailed(`${url} responds with status ${status}`)
-  return status >= 200 && status < 300 ? 0 : spans.length
+const ACCEPTED: SpanResult = { refused: 0, cause: '' }
+
+/** Throws where a later attempt may succeed. */
+function resultOf({ status }: RemoteResponse, spans: readonly Span[], url: string): SpanResult {
+  const cause = `${url} responds with status ${status}`
+  if (RETRYABLE.includes(status)) throw new ControlCallFailed(cause)
+  return status >= 200 && status < 300 ? ACCEPTED : { refused: spans.length, cause }
+}
+
+/** The result of a request that an OTLP receiver has accepted, maybe without some of its spans. */
+function acceptedBy({ body, mediaType }: RemoteResponse, spans: readonly Span[], url: string): SpanResult {
+  // A page for people: the endpoint is no receiver, and every span would be lost in silence.
+  if (mediaType === 'text/html') throw new ControlCallFailed(`${url} responds with text/html`)
+  const { rejected, message } = partialSuccess(body, mediaType)
+  if (rejected === 0) return ACCEPTED
+  return { refused: Math.min(rejected, spans.length), cause: `${url} refuses spans: ${message || 'it names no cause'}` }
 }
 
 /** The log tracer: each span is an event. */

@@ -67,7 +67,7 @@ const EVENT = { time: 1, name: 2 } as const
 const STATUS = { code: 3 } as const
 const KEY_VALUE = { key: 1, value: 2 } as const
 const ANY_VALUE = { text: 1, integer: 3 } as const
-const RESPONSE = { partialSuccess: 1, rejectedSpans: 1 } as const
+const RESPONSE = { partialSuccess: 1, rejectedSpans: 1, errorMessage: 2 } as const
 
 export function otlpProtobuf(spans: readonly Span[], resource: SpanAttributes): Uint8Array {
   const scope = messageField(SCOPE_SPANS.scope, [textField(INSTRUMENTATION_SCOPE.name, SCOPE)])
@@ -110,20 +110,33 @@ function attributeFields(field: number, attributes: SpanAttributes): readonly En
   )
 }
 
+interface PartialSuccess {
+  readonly rejected: number
+  /** Of the receiver. */
+  readonly message: string
+}
+
 /** How many spans the receiver of a response has refused although it has accepted the request. */
-export function rejectedSpans(body: Uint8Array, mediaType: string): number {
+export function partialSuccess(body: Uint8Array, mediaType: string): PartialSuccess {
   if (mediaType !== 'application/json') {
-    return readInteger(readBytes(body, RESPONSE.partialSuccess), RESPONSE.rejectedSpans)
+    const partial = readBytes(body, RESPONSE.partialSuccess)
+    const message = Buffer.from(readBytes(partial, RESPONSE.errorMessage)).toString()
+    return { rejected: countOf(readInteger(partial, RESPONSE.rejectedSpans)), message }
   }
   try {
-    const { partialSuccess } = JSON.parse(Buffer.from(body).toString()) as {
-      partialSuccess?: { rejectedSpans?: unknown }
+    const { partialSuccess: partial } = JSON.parse(Buffer.from(body).toString()) as {
+      partialSuccess?: { rejectedSpans?: unknown; errorMessage?: unknown }
     }
-    const rejected = Number(partialSuccess?.rejectedSpans ?? 0)
-    return Number.isSafeInteger(rejected) && rejected > 0 ? rejected : 0
+    return { rejected: countOf(partial?.rejectedSpans), message: String(partial?.errorMessage ?? '') }
   } catch {
-    return 0
+    return { rejected: 0, message: '' }
   }
+}
+
+/** 64-bit integers are strings in JSON. */
+function countOf(given: unknown): number {
+  const count = Number(given ?? 0)
+  return Number.isSafeInteger(count) && count > 0 ? count : 0
 }
 
 function flagsOf({ flags, hasRemoteParent }: Span): number {

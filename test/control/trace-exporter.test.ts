@@ -38,7 +38,8 @@ function script(t: TestContext, limits: { queueMax: number; batchMax: number; cl
         send: spans => {
           sent.push(spans.map(({ name }) => name))
           return new Promise((resolve, reject) => {
-            made.answer = refused => (typeof refused === 'number' ? resolve(refused) : reject(refused))
+            made.answer = refused =>
+              typeof refused === 'number' ? resolve({ refused, cause: 'no room' }) : reject(refused)
           })
         },
       },

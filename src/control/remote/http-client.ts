@@ -52,6 +52,8 @@ interface RemoteRequest {
   readonly authorization?: string
   /** Limit of the response body. */
   readonly bytesMax: number
+  /** The status alone decides: a body that is longer, late or broken ends where it does, in place of an error. */
+  readonly cutsBody?: true
 }
 
 export interface RemoteResponse {
@@ -129,9 +131,10 @@ export class HttpClient {
       throw new Error(`responds with a redirect (${statusCode}), which is not followed`)
     }
     const encoding = headers['content-encoding'] ?? 'identity'
-    if (encoding !== 'identity') throw new Error(`responds with a content encoding (${String(encoding).slice(0, 32)})`)
+    if (encoding !== 'identity' && request.cutsBody !== true)
+      throw new Error(`responds with a content encoding (${String(encoding).slice(0, 32)})`)
     const [mediaType = ''] = String(headers['content-type'] ?? '').split(';')
-    const bytes = await readAtMost(body, bytesMax)
+    const bytes = await readAtMost(body, encoding === 'identity' ? bytesMax : 0, request.cutsBody === true)
     return { status: statusCode, mediaType: mediaType.trim().toLowerCase(), body: bytes }
   }
 
@@ -200,13 +203,17 @@ function tlsOptions(trust: TlsClientPlan | undefined): object {
   }
 }
 
-async function readAtMost(body: AsyncIterable<Buffer>, bytesMax: number): Promise<Buffer> {
+async function readAtMost(body: AsyncIterable<Buffer>, bytesMax: number, cuts: boolean): Promise<Buffer> {
   const parts: Buffer[] = []
   let bytes = 0
-  for await (const part of body) {
-    bytes += part.length
-    if (bytes > bytesMax) throw new Error(`responds with more than ${bytesMax} bytes`)
-    parts.push(part)
+  try {
+    for await (const part of body) {
+      bytes += part.length
+      if (bytes > bytesMax) throw new Error(`responds with more than ${bytesMax} bytes`)
+      parts.push(part)
+    }
+  } catch (error) {
+    if (!cuts) throw error
   }
   return Buffer.concat(parts)
 }
