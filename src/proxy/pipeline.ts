@@ -51,6 +51,15 @@ export function runPipeline(exchange: Exchange, pipeline: Pipeline): Promise<() 
     proceed(exchange, result, pipeline)
     return undefined
   }
+  return proceedLater(exchange, result, pipeline)
+}
+
+/** Apart from `runPipeline`, which would allocate the scope of these closures for every request. */
+function proceedLater(
+  exchange: Exchange,
+  result: Promise<Outcome | undefined>,
+  pipeline: Pipeline,
+): Promise<() => void> {
   const caught = result.catch((error: unknown) => failed(exchange, pipeline, error))
   return caught.then(outcome => () => proceed(exchange, outcome, pipeline))
 }

@@ -238,8 +238,13 @@ export class RequestReader {
       this.#processed()
       return
     }
+    this.#processLater(waiting)
+  }
+
+  /** Apart from `#process`, which would allocate the scope of these closures for every request. */
+  #processLater(waiting: Promise<() => void>): void {
     // The head must outlive this read; the body is not read before its target is known.
-    exchange.head = this.#reader.pinHead()
+    this.#exchange.head = this.#reader.pinHead()
     this.#machine.advance(EVENT.FILTERS_WAIT)
     const resume = (proceed: () => void): void => {
       // The client may have left.
