@@ -31,15 +31,15 @@ const OUTER_ROOMS = ['reactor', 'primary', 'control', 'cli']
 const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
   // Besides sockets: the port probe, the health port (which needs no HTTP server of Node; D9, D18), the check whether
   // OpenSSL accepts a key, both ends of the control socket, the checks of the platform's health service, and the
-  // management listener, which needs no HTTP server of Node before its first connection, the reports of gateways, and
-  // the connections to providers and mail servers.
+  // management listener, which needs no HTTP server of Node before its first connection, the reports of gateways, the
+  // connections to providers and mail servers, and IP addresses as text.
   [
     /^node:(net|tls)$/,
     [
       ...['socket', 'src/plan/ports.ts', 'src/primary/health-listener.ts', 'src/tls/tls-plan-context.ts'],
       ...['src/primary/control-socket.ts', 'src/cli/control-client.ts', 'src/primary/health-checks.ts'],
       ...['src/control/management-listener.ts', 'src/events/report-client.ts', 'src/events/report-server.ts'],
-      ...['src/observe/access-log-syslog.ts', 'tune'],
+      ...['src/observe/access-log-syslog.ts', 'src/runtime/ip-address.ts', 'tune'],
       ...['src/delivery/address-guard.ts', 'src/delivery/http-sender.ts', 'src/delivery/trust.ts'],
     ],
   ],

@@ -6,7 +6,7 @@
 import type { Socket } from 'node:net'
 import type { AccessFilterPlan, AccessGatePlan, ManagementPlan } from '../plan/management-plan.ts'
 import { compileMatcher } from '../mediation/pattern.ts'
-import { CidrList, unmappedAddress } from '../socket/ip-address.ts'
+import { CidrList, unmappedAddress } from '../runtime/ip-address.ts'
 import { hostName } from '../http1/host-name.ts'
 
 const THIS_MACHINE = new CidrList(['127.0.0.0/8', '::1/128'])

@@ -12,7 +12,7 @@ import { problemResponse, Problem } from './admin-api/problem.ts'
 import type { AccessControl } from './access-control.ts'
 import { BACKLOG, type ListenerOptions, type MountedApp, secureContext } from './management-options.ts'
 import type { ManagementPlan } from '../plan/management-plan.ts'
-import { unmappedAddress } from '../socket/ip-address.ts'
+import { networkOf, unmappedAddress } from '../runtime/ip-address.ts'
 
 const BODY_BYTES_MAX = 1024 * 1024
 const HEAD_BYTES_MAX = 16_384
@@ -46,7 +46,7 @@ export class ManagementServer {
   readonly #options: ListenerOptions
   readonly #mounts: readonly (readonly [path: string, app: MountedApp])[]
   readonly #perAddressMax: number
-  /** Open connections by address of another machine. */
+  /** Open connections by network of another machine. */
   readonly #connections = new Map<string, number>()
 
   constructor(plan: ManagementPlan, access: AccessControl, apps: readonly MountedApp[], options: ListenerOptions) {
@@ -89,18 +89,19 @@ export class ManagementServer {
 
   /** No other machine can hold all connections. */
   #admit(socket: Socket): void {
-    const { remoteAddress: address = '', localAddress } = socket
-    if (address === localAddress) return
-    const open = (this.#connections.get(address) ?? 0) + 1
+    const { remoteAddress = '', localAddress } = socket
+    if (remoteAddress === localAddress) return
+    const network = networkOf(remoteAddress)
+    const open = (this.#connections.get(network) ?? 0) + 1
     if (open > this.#perAddressMax) {
       socket.destroy()
       return
     }
-    this.#connections.set(address, open)
+    this.#connections.set(network, open)
     socket.once('close', () => {
-      const left = this.#connections.get(address)! - 1
-      if (left > 0) this.#connections.set(address, left)
-      else this.#connections.delete(address)
+      const left = this.#connections.get(network)! - 1
+      if (left > 0) this.#connections.set(network, left)
+      else this.#connections.delete(network)
     })
   }
 

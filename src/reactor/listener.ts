@@ -12,7 +12,7 @@ import {
   type SocketLevel,
 } from '../socket/byte-socket.ts'
 import { growingTo } from '../runtime/lru-options.ts'
-import { CidrList } from '../socket/ip-address.ts'
+import { CidrList } from '../runtime/ip-address.ts'
 import type { TlsServer } from '../socket/tls.ts'
 import type { Client } from '../proxy/source/connection-callbacks.ts'
 

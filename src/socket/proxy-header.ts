@@ -3,7 +3,7 @@
  * is (https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt). Reads both versions, and writes version 2.
  */
 import { isIP } from 'node:net'
-import { normalAddress, unmappedAddress } from './ip-address.ts'
+import { normalAddress, unmappedAddress } from '../runtime/ip-address.ts'
 
 /** Both ends of a client's connection, as numeric addresses. */
 export interface ConnectionAddresses {

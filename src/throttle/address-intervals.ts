@@ -1,6 +1,6 @@
 /** A set of IP addresses as disjoint intervals in ascending order, which a binary search finds. */
 import { readNetwork } from '../config/cidr.ts'
-import { isAddress, unmappedAddress } from '../socket/ip-address.ts'
+import { isAddress, unmappedAddress } from '../runtime/ip-address.ts'
 
 /** Bounds are included. IPv4 addresses are numbers below 2^32, IPv6 addresses begin at 2^32. */
 export interface Interval {

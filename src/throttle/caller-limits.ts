@@ -5,7 +5,7 @@
 import type { Caller, CallingApplication } from '../proxy/exchange/caller.ts'
 import type { Exchange } from '../proxy/exchange/exchange.ts'
 import type { Resource } from '../proxy/exchange/resource.ts'
-import { networkOf } from '../socket/ip-address.ts'
+import { networkOf } from '../runtime/ip-address.ts'
 import { type ConditionGroups, NO_GROUP } from './conditions.ts'
 import { countedAddress } from './denials.ts'
 import { type Level, Limit } from './limit.ts'

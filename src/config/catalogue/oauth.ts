@@ -79,11 +79,15 @@ const keysOfKeyManager = {
     ),
   ),
   'rate_limit.per_client': attempts(600, 'unlimited', 'Requests of a client per minute; 429 beyond.'),
-  'rate_limit.per_address': attempts(600, 'unlimited', 'Requests of a client address per minute; 429 beyond.'),
+  'rate_limit.per_address': attempts(
+    600,
+    'unlimited',
+    'Requests of a client address (IPv6: /64) per minute; 429 beyond.',
+  ),
   'lockout.failures': attempts(
     10,
     'never locked',
-    'Failed logins of a client or user from one address after which that address is locked out of the account.',
+    'Failed logins of a client or user from one address (IPv6: /64) after which that address is locked out.',
   ),
   'lockout.time': actsIf(
     isNot('.lockout.failures', -1),

@@ -4,6 +4,7 @@
  */
 import { stripTenant } from '../../auth/account-names.ts'
 import { parseBasicCredentials } from '../../auth/basic-credentials.ts'
+import { networkOf } from '../../runtime/ip-address.ts'
 import type { Client } from '../registry/entities.ts'
 import { decodePart, type Form } from './form.ts'
 import type { KeyManager } from './key-manager.ts'
@@ -49,7 +50,7 @@ export async function authenticateClient(
 ): Promise<Client> {
   const credentials = clientCredentials(request, form)
   const { limits } = manager.settings
-  const key = `${credentials.name}\n${address}`
+  const key = `${credentials.name}\n${networkOf(address)}`
   manager.lockout.check(key, limits.failures)
   const client = await findClient(manager, credentials)
   if (client === null) {

@@ -3,6 +3,7 @@
  * registration access token (RFC 7592). Metadata that has no effect here is ignored, as RFC 7591 2 asks.
  */
 import { type Context, Hono } from 'hono'
+import { networkOf } from '../../runtime/ip-address.ts'
 import type { Client, ClientRegistration } from '../registry/entities.ts'
 import { isAllowedRedirectUri } from '../registry/redirect-uri.ts'
 import { bearerToken } from './authentication.ts'
@@ -115,7 +116,7 @@ async function findRegistered(manager: KeyManager, context: Context) {
   if (token === '') throw bearerError(401, 'invalid_token', 'the registration access token is required')
   const { limits } = manager.settings
   const id = context.req.param('id') ?? ''
-  const key = `registration ${id}\n${address}`
+  const key = `registration ${id}\n${networkOf(address)}`
   manager.lockout.check(key, limits.failures)
   const found = await manager.registry.clients.findByRegistrationToken(id, token)
   if (found === null) {

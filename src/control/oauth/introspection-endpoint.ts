@@ -2,6 +2,7 @@
 import { hash } from 'node:crypto'
 import { SUPER_TENANT } from '../../auth/account-names.ts'
 import { METRIC } from '../../observe/metrics.ts'
+import { networkOf } from '../../runtime/ip-address.ts'
 import type { Client, IssuedToken } from '../registry/entities.ts'
 import { ADMIN_ROLE } from '../registry/management-scopes.ts'
 import { authenticateClient, authenticateUser, basicCredentials } from './authentication.ts'
@@ -68,7 +69,7 @@ async function authenticateAndLimitCaller(
   address: string,
 ): Promise<IntrospectionCaller> {
   const { perAddress } = manager.settings.limits
-  const key = `refused ${address}`
+  const key = `refused ${networkOf(address)}`
   manager.rateLimiter.check(key, perAddress)
   try {
     return await authenticateCaller(manager, request, form, address)

@@ -5,6 +5,7 @@
 import { hash } from 'node:crypto'
 import type { Context } from 'hono'
 import { LRUCache } from 'lru-cache'
+import { networkOf } from '../../runtime/ip-address.ts'
 import { growingTo } from '../../runtime/lru-options.ts'
 import type { KeyManager } from './key-manager.ts'
 import { tooManyRequests } from './oauth-error.ts'
@@ -52,7 +53,7 @@ export class RateLimiter {
 }
 
 /**
- * Locks clients out after wrong credentials, per client and address; a locked client is refused without checking its
+ * Locks clients out after wrong credentials, per client and network; a locked client is refused without checking its
  * secret. The registry's login guard counts failures of users.
  */
 export class Lockout {
@@ -88,10 +89,10 @@ export class Lockout {
   }
 }
 
-/** Counts a request against the limit of its client address. Returns the address. Throws OAuthError (429). */
+/** Counts a request against the limit of its client's network. Returns the address. Throws OAuthError (429). */
 export function countRequest(manager: KeyManager, context: Context): string {
   const address = clientAddressOf(context)
-  manager.rateLimiter.count(`address ${address}`, manager.settings.limits.perAddress)
+  manager.rateLimiter.count(`address ${networkOf(address)}`, manager.settings.limits.perAddress)
   return address
 }
 

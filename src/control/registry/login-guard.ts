@@ -2,6 +2,8 @@
  * Limits password guesses. Wrong passwords lock an account name for their address; five times as many lock the name for
  * all addresses from which it never logged in. Unknown names behave alike.
  *
+ * An address is that of one client: IPv6 addresses of one network of 64 bits count as one.
+ *
  * A locked address adds no further failures, so one address cannot lock the name for others, and many addresses cannot
  * lock out the owner at a familiar one. State is in memory, per node: argon2 bounds how fast entries can be displaced.
  * Attempts on one name are serialised, or concurrent ones would all pass before the lock.
@@ -9,6 +11,7 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { RegistryUnavailable } from './registry-errors.ts'
+import { networkOf } from '../../runtime/ip-address.ts'
 import { growingTo } from '../../runtime/lru-options.ts'
 
 export interface LockoutSettings {
@@ -150,7 +153,7 @@ function accountDigest(name: string): string {
   return hash('sha256', name, 'base64url')
 }
 
-/** Addresses contain no NUL, so the key is unambiguous. */
+/** Key of a name and the network of a client, which holds no NUL: an IPv6 client may vary the rest of its address. */
 function keyAt(key: string, address: string): string {
-  return `${address}\0${key}`
+  return `${networkOf(address)}\0${key}`
 }

@@ -6,7 +6,7 @@
  * Times are tenths of a second of a monotonic clock, compared by their difference, because they wrap every 6.8 years.
  */
 import type { EndpointSettings } from '../../apis/api-definition.ts'
-import { networkOf } from '../../socket/ip-address.ts'
+import { networkOf } from '../../runtime/ip-address.ts'
 import { ENDPOINT_EVENT, ENDPOINT_STATE, type EndpointEvent, type EndpointState, nextState } from './endpoint-states.ts'
 
 /** A change of an endpoint's state, for log and metrics. */

@@ -281,6 +281,21 @@ test('wrong secrets lock a client out for their address only', async () => {
   assert.equal((await at.post(TOKEN, CREDENTIALS, elsewhere)).status, 200)
 })
 
+test('wrong secrets lock a client out for the whole IPv6 network of its address', async () => {
+  const { client, secret: right } = await at.client()
+  const from = (address: string) => ({ 'x-forwarded-for': address })
+  for (let failure = 1; failure <= 3; failure++) {
+    const answer = await at.post(TOKEN, CREDENTIALS, {
+      ...basic(client.consumerKey, 'wrong'),
+      ...from(`2001:db8:1:2::${failure}`),
+    })
+    assert.equal(answer.status, 401)
+  }
+  const statusFrom = async (address: string) =>
+    (await at.post(TOKEN, CREDENTIALS, { ...basic(client.consumerKey, right), ...from(address) })).status
+  assert.deepEqual([await statusFrom('2001:db8:1:2:3::'), await statusFrom('2001:db8:1:3::')], [429, 200])
+})
+
 test('a login under a user name that is locked for all addresses is logged', async () => {
   const { client, secret: right } = await at.client({ grants: ['password'] })
   const guess = (address: string) => {

@@ -85,6 +85,14 @@ test('a lock ends after its time, and a correct password resets the count', asyn
   assert.equal(await attempt(true), true)
 })
 
+test('guesses from the addresses of one IPv6 network count as those of one client', async () => {
+  const { locks, attempt } = guarded()
+  for (let at = 1; at <= 20; at++) await attempt(null, `2001:db8:1:2::${at}`)
+  assert.equal(await attempt(true, '2001:db8:1:2:3::'), 'locked')
+  assert.equal(await attempt(true, '2001:db8:1:3::1'), true)
+  assert.deepEqual(locks, ['name 2001:db8:1:2::2'])
+})
+
 /** A guard that records its locks, and guesses at one name. `answer`: true for the correct password. */
 function guarded(nowMs = () => 0) {
   const locks: string[] = []
