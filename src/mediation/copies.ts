@@ -56,6 +56,11 @@ export class Gathering {
     for (const copy of copies) copy.gathering = this
   }
 
+  /** How many copies there are. */
+  get size(): number {
+    return this.#copies.length
+  }
+
   /** Tells whether an `<aggregate>` of that id gathers the copies. */
   isOf(id: string): boolean {
     return id === '' || this.#id === '' || id === this.#id
@@ -198,11 +203,11 @@ export async function runInBackground(copies: readonly Message[], sequence: stri
   const copiesMax = servicesOf(first).shareCopies(copies.length)
   for (const copy of copies) {
     const services = servicesOf(copy)
-    const { api, flow, trace } = services
+    const { api, flow, own, trace } = services
     const message = services.transfer(copy)
     // Nobody waits for the copy, so that its calls hold no permit that they could wait for.
     const calls = { ...services.calls, plain: 0, secured: 0 }
-    const common = { kind: 'flow', api, flow, sequences: [sequence], message, calls, copiesMax } as const
+    const common = { kind: 'flow', api, flow, own, sequences: [sequence], message, calls, copiesMax } as const
     const task = trace === null ? common : { ...common, trace }
     await services.call({ kind: 'background', task })
   }

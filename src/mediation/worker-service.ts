@@ -28,8 +28,8 @@ export interface WorkerService {
    */
   mediate(task: FlowTask, bytes: number, waited?: (ms: number) => void): Promise<FlowResult>
   /**
-   * Runs a flow that no client waits for on a thread of the background pool. Its result is dropped, a failure logged.
-   * Returns false where the pool refuses the task, which is counted.
+   * Runs a flow that no client waits for on a thread of the background pool. Its result is dropped, a failure logged;
+   * the promise tells that it is over, and never rejects. Null: the pool refuses the task, which is counted.
    */
-  background(task: FlowTask): boolean
+  background(task: FlowTask): Promise<void> | null
 }

@@ -57,7 +57,10 @@ export interface FlowTask {
   readonly message: TransferredMessage
   /** Of a request flow whose response flow gathers the responses to copies that the task sends. */
   readonly gathering?: TaskGathering
-  /** Of a request flow: names the endpoint of the API in calls of the task (`BackendRequest.own`). Left out: none. */
+  /**
+   * Of a request flow, and of its copies in the background: names the endpoint of the API in calls of the task
+   * (`BackendRequest.own`). 0, or left out: none.
+   */
   readonly own?: number
   /** What calls of the task are nested in; left out: FIRST_CALL. */
   readonly calls?: CallChain

@@ -26,6 +26,7 @@ import {
 import { databaseFile } from '../mounted/database-file.ts'
 import { SharedPermits } from '../runtime/shared-permits.ts'
 import { SharedWakes } from '../runtime/shared-wakes.ts'
+import { TurnQuota } from '../runtime/turn-quota.ts'
 import type { PlannedWork, WorkTimes } from './api-work.ts'
 import { WorkScheduler } from './work-scheduler.ts'
 import { type PoolKind, WorkerPool } from './worker-pool.ts'
@@ -37,12 +38,14 @@ const RETIRED_MAX = 4
 const LANES = ['mediation', 'long', 'background'] as const
 /** Per reactor: each holds one long body in its heap at a time, or few. */
 const LONG_THREADS = 1
+/** Messages that go to workers, and results that come back, in one turn of the loop: each takes some 30 µs (D590). */
+const MESSAGES_PER_TURN = 8
 
 interface ReactorWorkersOptions {
   readonly report: Report
   readonly metrics: MetricsColumn
-  /** Serves the calls of tasks, but for those to the background pool. */
-  readonly serve: (call: Exclude<TaskCall, { kind: 'background' }>) => unknown
+  /** Serves the calls of tasks. */
+  readonly serve: (call: TaskCall) => unknown
   readonly receive: WorkerThreadsOptions['receive']
   /** For tests. */
   readonly entry?: WorkerThreadsOptions['entry']
@@ -66,6 +69,7 @@ export class ReactorWorkers {
   readonly #share: ReactorShare
   readonly #permits: SharedPermits
   readonly #background: WorkerPool
+  readonly #turns = new TurnQuota(MESSAGES_PER_TURN)
   /** Null: another reactor schedules the work of mounted APIs. */
   readonly #work: WorkScheduler | null
   /** Mediation of the APIs with flows on workers, by identity. */
@@ -222,23 +226,26 @@ export class ReactorWorkers {
       mediate: async (task, bytes, waited) => {
         // The last one is that of the task itself.
         const held = task.calls === undefined ? 0 : task.calls[row] - 1
-        return unpackResult((await pool.run({ ...packed(task), held }, bytes, waited)) as PackedResult)
+        const turn = this.#turns.next()
+        if (turn !== undefined) await turn
+        const result = await pool.run({ ...packed(task), held }, bytes, waited)
+        await this.#turns.next()
+        return unpackResult(result as PackedResult)
       },
       background: task => this.#runInBackground(task),
     }
   }
 
-  #runInBackground(task: FlowTask): boolean {
+  #runInBackground(task: FlowTask): Promise<void> | null {
     const { body } = task.message
     try {
       const result = this.#background.run(packed(task), body.kind === 'bytes' ? body.bytes.byteLength : 0)
-      result.then(
+      return result.then(
         result => this.#backgroundEnded(task, unpackResult(result as PackedResult)),
         error => this.#backgroundFailed(task, error as WorkerFailure),
       )
-      return true
     } catch {
-      return false
+      return null
     }
   }
 
@@ -265,10 +272,8 @@ export class ReactorWorkers {
     const { limits, threads: counts, heapBytes } = this.#live.workers
     const plan = this.#plan()
     const newThreads = (kind: (typeof LANES)[number], threads: number, tasksMax: number): WorkerThreads => {
-      const serve = (call: TaskCall) =>
-        call.kind === 'background' ? this.#runInBackground(call.task) : this.#options.serve(call)
       const { wakes } = this.#share
-      return new WorkerThreads({ ...this.#options, kind, serve, plan, wakes, threads, tasksMax, heapBytes })
+      return new WorkerThreads({ ...this.#options, kind, plan, wakes, threads, tasksMax, heapBytes })
     }
     const messagesMax = limits.plain.max + limits.secured.max
     const threads = {

@@ -1,7 +1,7 @@
 /** Copies that `<send>` sends: their responses come to the response flow, where `<aggregate>` gathers them. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { connectPeer } from '../harness/peers.ts'
+import { connectPeer, eventually } from '../harness/peers.ts'
 import { takeResponse } from '../harness/responses.ts'
 import type { Filter } from '../../src/proxy/exchange/contract.ts'
 import { flowsOf } from '../harness/flows.ts'
@@ -165,38 +165,75 @@ test('the result goes to the client once, with the status and the fields of the 
   assert.deepEqual([status, fields.get('x-one'), fields.get('x-out'), body], [206, ['1'], ['1'], '[{"n":1},{"n":2}]'])
 })
 
-test('a copy without an endpoint goes to that of the API, with the credentials of the gateway', async t => {
-  const stock: Reaction = ({ body }) => [200, body]
-  const backend = await startBackend(t, { '/base/x': stock })
-  const request = `<iterate expression="json-eval($)">${target('<send/>')}</iterate>`
-  const mediation = await flowsOf({ request, response: aggregate('', '', 'json-eval($.n)') })
-  const credentials: Filter = {
-    name: 'credentials',
-    request(exchange) {
-      exchange.callerLines = 'Authorization: Basic b3du\r\n'
-      exchange.ownCredential = { line: exchange.callerLines, refused: () => undefined }
-      return undefined
-    },
-  }
-  const gateway = await startGateway(
-    [{ context: '/a', port: backend.port, basePath: '/base', overrides: { mediation } }],
-    {
-      filters: [credentials],
-    },
-  )
-  t.after(() => gateway.stop())
-  const client = await connectPeer(gateway.port)
-  t.after(() => client.destroy())
-  const sent = '[{"n":1},{"n":2},{"n":3}]'
-  const lines = 'Host: h\r\nContent-Type: application/json\r\n'
-  client.send(`POST /a/x?q=1 HTTP/1.1\r\n${lines}Content-Length: ${sent.length}\r\n\r\n${sent}`)
-  const { status, body } = await takeResponse(client)
-  assert.deepEqual([status, body], [200, '[1,2,3]'])
-  assert.ok(
-    backend.received.every(({ head }) => head.match(/^Authorization: .*$/gim)?.join() === 'Authorization: Basic b3du'),
-  )
-  assert.deepEqual(
-    backend.received.map(({ method, target }) => `${method} ${target}`),
-    Array(3).fill('POST /base/x?q=1'),
-  )
-})
+const credentials: Filter = {
+  name: 'credentials',
+  request(exchange) {
+    exchange.callerLines = 'Authorization: Basic b3du\r\n'
+    exchange.ownCredential = { line: exchange.callerLines, refused: () => undefined }
+    return undefined
+  },
+}
+const bareIterate = (attributes = '') =>
+  `<iterate expression="json-eval($)" ${attributes}>${target('<send/>')}</iterate>`
+const SENT = '[{"n":1},{"n":2},{"n":3}]'
+/** Answers with the body that it got. */
+const echo: Reaction = ({ body }) => [200, body]
+
+/** [what, request flow, response flow, response, requests to the endpoint of the API, without order]. */
+const TO_OWN_ENDPOINT = [
+  [
+    'copies that the response flow gathers',
+    bareIterate(),
+    aggregate('', '', 'json-eval($.n)'),
+    '[1,2,3]',
+    ['{"n":1}', '{"n":2}', '{"n":3}'],
+  ],
+  [
+    'copies that nothing gathers, whose first answer goes through the response flow',
+    bareIterate(),
+    `<payloadFactory media-type="json"><format>{"first":$1}</format><args>
+     <arg evaluator="json" expression="$"/></args></payloadFactory>`,
+    '{"first":{"n":1}}',
+    ['{"n":1}', '{"n":2}', '{"n":3}'],
+  ],
+  [
+    'copies in the background, and the message itself',
+    bareIterate('continueParent="true"'),
+    '',
+    SENT,
+    [SENT, '{"n":1}', '{"n":2}', '{"n":3}'],
+  ],
+  [
+    'copies of a copy in the background',
+    `<clone continueParent="true">${target(bareIterate('continueParent="true"'))}</clone>`,
+    '',
+    SENT,
+    [SENT, '{"n":1}', '{"n":2}', '{"n":3}'],
+  ],
+] as const
+
+for (const [what, request, response, expected, bodies] of TO_OWN_ENDPOINT) {
+  test(`<send> without an endpoint goes to that of the API, with the gateway's credentials: ${what}`, async t => {
+    const backend = await startBackend(t, { '/base/x': echo })
+    const mediation = await flowsOf({ request, response })
+    const api = { context: '/a', port: backend.port, basePath: '/base', overrides: { mediation } }
+    const gateway = await startGateway([api], { filters: [credentials] })
+    t.after(() => gateway.stop())
+    const client = await connectPeer(gateway.port)
+    t.after(() => client.destroy())
+    const lines = 'Host: h\r\nContent-Type: application/json\r\n'
+    client.send(`POST /a/x?q=1 HTTP/1.1\r\n${lines}Content-Length: ${SENT.length}\r\n\r\n${SENT}`)
+    const { status, body } = await takeResponse(client)
+    assert.deepEqual([status, body], [200, expected])
+    await eventually('all of them', () => backend.received.length >= bodies.length)
+    assert.deepEqual(backend.received.map(({ body }) => body).toSorted(), bodies.toSorted())
+    for (const { method, target, head } of backend.received) {
+      assert.equal(`${method} ${target}`, 'POST /base/x?q=1')
+      assert.equal(head.match(/^Authorization: .*$/gim)?.join(), 'Authorization: Basic b3du')
+    }
+    assert.deepEqual(
+      gateway.reports.filter(({ level }) => level === 'warn' || level === 'error'),
+      [],
+    )
+  })
+}

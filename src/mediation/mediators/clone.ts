@@ -151,5 +151,8 @@ function sentTo(copy: Message): string {
   if (copy.outcome !== 'sent') return ''
   if (copy.endpoint !== '' || copy.isResponse) return copy.endpoint
   if (hasDestination(copy)) return DESTINATION.name
-  return servicesOf(copy).gathers ? OWN_ENDPOINT : ''
+  const { own, gathers } = servicesOf(copy)
+  // The flow itself sends an only copy, so that its response streams.
+  const isOnly = !gathers && copy.gathering?.size === 1
+  return own === 0 || isOnly ? '' : OWN_ENDPOINT
 }

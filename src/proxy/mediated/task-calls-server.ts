@@ -5,12 +5,12 @@ import { OWN_ENDPOINT } from '../../mediation/endpoint-plan.ts'
 import type { BackendRequest, BackendResult, KeepRequest, TaskCall } from '../../mediation/task-calls.ts'
 import type { TraceRecords } from '../../observe/trace-records.ts'
 import type { WorkerService } from '../../mediation/worker-service.ts'
-import type { TransferredMessage } from '../../mediation/worker-task.ts'
+import type { FlowTask, TransferredMessage } from '../../mediation/worker-task.ts'
 import type { CacheUsage } from '../../runtime/cache-usage.ts'
 import type { ConnectionContext } from '../exchange/connection-context.ts'
 import type { BlockingTimeouts } from '../../plan/reactor-plan.ts'
 import { BackendCall, UNSENDABLE } from './backend-call.ts'
-import { type BodyStore, files } from './body-store.ts'
+import { type BodyStore, deleteFile, files } from './body-store.ts'
 import type { OwnTargets } from './own-targets.ts'
 import type { ResolvedEndpoint, SequenceEndpoints } from './sequence-endpoint.ts'
 
@@ -81,12 +81,34 @@ export class TaskCallsServer {
       case 'backend':
         return this.#request(call)
       case 'background':
-        return this.#options.background(call.task)
+        return this.#runInBackground(call.task)
       case 'kept':
         return this.#keptFor(call.key)
       case 'keep':
         return this.#keep(call)
     }
+  }
+
+  /** The task keeps the endpoint of its API, and the file of its body, once the flow that made it is over. */
+  async #runInBackground(task: FlowTask): Promise<boolean> {
+    const { ownTargets, store, background } = this.#options
+    const { own = 0 } = task
+    ownTargets.share(own)
+    let over: Promise<void> | null = null
+    let body: FlowTask['message']['body'] = { kind: 'none' }
+    const release = (): void => {
+      ownTargets.delete(own)
+      if (body.kind === 'file') deleteFile(body.path)
+    }
+    try {
+      const message = await withOwnFile(task.message, store)
+      body = message.body
+      over = background({ ...task, message })
+    } finally {
+      if (over === null) release()
+      else void over.then(release)
+    }
+    return over !== null
   }
 
   async #start(call: BackendCall, resolved: ResolvedEndpoint, message: TransferredMessage): Promise<void> {
@@ -157,7 +179,10 @@ async function withOwnFile(message: TransferredMessage, store: BodyStore): Promi
   const { body } = message
   if (body.kind !== 'file') return message
   const path = store.newPath()
-  await files.copy(body.path, path)
+  await files.copy(body.path, path).catch((error: unknown) => {
+    deleteFile(path)
+    throw error
+  })
   return { ...message, body: { ...body, path } }
 }
 
