@@ -1,8 +1,9 @@
 /** Payloads as values of properties and expressions, and back. */
 import { servicesOf } from './backend-calls.ts'
 import { jsonOf } from './formats/json-text.ts'
+import { jsonOfValue } from './json-edit.ts'
 import type { Message, Payload } from './message.ts'
-import { textOf, type Value } from './value.ts'
+import { type Json, textOf, type Value } from './value.ts'
 
 /** The value of a payload: JSON, the root element, text, or base64; '' without a payload. */
 export function valueOfPayload(payload: Payload | null): Value {
@@ -13,6 +14,11 @@ export function valueOfPayload(payload: Payload | null): Value {
   if (payload.kind === 'binary') return Buffer.from(payload.bytes).toString('base64')
   const json = jsonOf(payload)
   return typeof json === 'object' && json !== null ? { kind: 'json', value: json } : (json ?? '')
+}
+
+/** The payload as JSON; null without a payload. */
+export function jsonOfPayload(payload: Payload | null): Json {
+  return payload === null ? null : jsonOfValue(valueOfPayload(payload))
 }
 
 /**

@@ -1,6 +1,7 @@
 /** `<foreach>`: over parts of the body in place, and over collections on copies. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { markupOf } from '../../src/mediation/value.ts'
 import { writeXml } from '../../src/mediation/xml-tree.ts'
 import { causes, run, testRefusals } from './test-sequences.ts'
 
@@ -123,11 +124,91 @@ test('a flow ends for its own processor time, not for the time that its thread w
   assert.deepEqual([ran.outcome, causes(ran)], ['failed', ['computed for more than 3000 ms without waiting']])
 })
 
+test('the whole payload is a property while the parts of it run', async () => {
+  const steps = '<property name="of" expression="$ctx:x_FOREACH_ORIGINAL_MESSAGE"/>'
+  const ran = await run(`<foreach id="x" expression="json-eval($.list)"><sequence>${steps}</sequence></foreach>`, {
+    json: LIST,
+  })
+  assert.equal(ran.message.get('default', 'of'), JSON.stringify(LIST))
+  assert.equal(ran.message.get('default', 'x_FOREACH_ORIGINAL_MESSAGE'), undefined)
+})
+
+const ODD = (steps: string) => `<filter source="json-eval($.n)" regex="1"><then>${steps}</then></filter>`
+const AFTER = '<property name="after" value="1"/>'
+
+/** [steps of the first of two items, outcome of the message, its payload]. */
+const ENDINGS = [
+  ['<respond/>', 'responded', { n: 1 }],
+  ['<loopback/>', 'looped', { n: 1 }],
+  ['<send/>', 'sent', { n: 1 }],
+  ['<drop/>', 'ended', { list: [{ n: 2, after: 1 }], other: true }],
+] as const
+
+for (const [steps, outcome, expected] of ENDINGS) {
+  for (const parallel of [true, false]) {
+    test(`${steps} in an item of a collection, parallel: ${parallel}`, async () => {
+      const loop = `<foreach collection="json-eval($.list)" parallel-execution="${parallel}">
+        <sequence>${ODD(steps)}<payloadFactory media-type="json"><format>{"n":2,"after":1}</format></payloadFactory>
+        </sequence></foreach>`
+      const ran = await run(loop + AFTER, { json: LIST })
+      assert.deepEqual(causes(ran), [])
+      assert.deepEqual([ran.outcome, jsonOf(ran)], [outcome, expected])
+      assert.equal(ran.message.get('default', 'after'), outcome === 'ended' ? '1' : undefined)
+    })
+  }
+}
+
+const ORDER = '<payloadFactory><format><r xmlns=""><a>1</a><b/><a>2</a></r></format></payloadFactory>'
+const TO_C = `<payloadFactory><format><c xmlns="">$1</c></format><args><arg expression="string(//a)"/></args>
+  </payloadFactory>`
+const xmlOf = (ran: Awaited<ReturnType<typeof run>>) => {
+  const { payload } = ran.message
+  return payload?.kind === 'xml' ? writeXml(payload.root).replaceAll(' xmlns=""', '') : ''
+}
+
+for (const collection of ['//a', `\${xpath('//a')}`]) {
+  test(`the elements that ${collection} finds are a collection, whose results take their places`, async () => {
+    const ran = await run(`${ORDER}<foreach collection="${collection}"><sequence>${TO_C}</sequence></foreach>`)
+    assert.deepEqual(causes(ran), [])
+    assert.equal(xmlOf(ran), '<r><c>1</c><b/><c>2</c></r>')
+  })
+}
+
+test('results are the elements of an XML variable where the type says so', async () => {
+  const attributes =
+    'update-original="false" target-variable="v" result-content-type="XML" result-enclosing-element="all"'
+  const xml = await run(`${ORDER}<foreach collection="//a" ${attributes}><sequence>${TO_C}</sequence></foreach>`)
+  assert.equal(xmlOf(xml), '<r><a>1</a><b/><a>2</a></r>')
+  const nodes = (ran: Awaited<ReturnType<typeof run>>) => {
+    const value = ran.message.get('variable', 'v')
+    return typeof value === 'object' && value.kind === 'xml' ? markupOf(value).replaceAll(' xmlns=""', '') : value
+  }
+  assert.equal(nodes(xml), '<all><c>1</c><c>2</c></all>')
+  const json = await run(
+    `<foreach collection="json-eval($.list)" ${attributes}><sequence><log level="custom"/></sequence></foreach>`,
+    { json: LIST },
+  )
+  assert.equal(nodes(json), '<all><n>1</n><n>2</n></all>')
+})
+
+test('results replace a collection within a variable', async () => {
+  const steps = `<variable name="v" type="JSON" expression="\${payload}"/>
+    <foreach collection="\${vars.v.list}"><sequence><payloadFactory media-type="json"><format>0</format>
+    </payloadFactory></sequence></foreach>`
+  const ran = await run(steps, { json: LIST })
+  assert.deepEqual(causes(ran), [])
+  assert.deepEqual(ran.message.get('variable', 'v'), { kind: 'json', value: { list: [0, 0], other: true } })
+})
+
 testRefusals([
   ['<foreach expression="//a"/>', 'foreach/sequence: expected either sequence, or a child <sequence>'],
   ['<foreach sequence="a"/>', 'foreach/expression: is missing'],
   ['<foreach sequence="a" expression="1"/>', 'foreach/expression = 1: is no path into the body'],
   ['<foreach sequence="a" expression="//a" counter-variable="i"/>', 'foreach/counter-variable: needs collection'],
   ['<foreach sequence="a" collection="//a" id="i"/>', 'foreach/id: has no effect with collection'],
+  [
+    '<foreach sequence="a" collection="//a" result-target="v" result-type="XML"/>',
+    'foreach/result-enclosing-element: is missing',
+  ],
   ['<foreach sequence="a" expression="//a" key="i"/>', 'foreach/key: is an unknown attribute'],
 ])

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { flowsOf } from '../harness/flows.ts'
-import { startGateway } from '../harness/gateway.ts'
+import { planGateway, startGateway } from '../harness/gateway.ts'
 import { connectPeer, eventually } from '../harness/peers.ts'
 import { takeResponse } from '../harness/responses.ts'
 import {
@@ -177,6 +177,31 @@ test('an item of a parallel foreach that fails fails the message once the others
   assert.equal(backend.received.length, 1)
 })
 
+test('an item of a collection that responds answers the client, and none of 20 items begins behind it', async t => {
+  const backend = await startBackend(t, { '/one': says(200, '{"n":1}') })
+  const steps = `${callTo(backend.port, '/one')}<respond/>`
+  const loop = `<foreach collection="json-eval($)"><sequence>${steps}</sequence></foreach><throwError type="1" errorMessage="m"/>`
+  const { ask } = await startCalls(t, { request: loop }, backend.port)
+  assert.deepEqual(await ask('POST /a/x', json(Array.from({ length: 20 }, () => 1))), [200, '{"n":1}'])
+  assert.equal(backend.received.length, 16)
+})
+
+test('items of a collection run in the background, and the message goes on', async t => {
+  const backend = await startBackend(t, { '/x': bodyOf, '/': says(200, '{}'), '/item': says(200, '{}') })
+  const attributes = 'collection="json-eval($)" continue-without-aggregation="true"'
+  const steps = `<filter source="json-eval($)" regex="1"><then>${callTo(backend.port, '/item')}</then></filter><send/>`
+  const request = `<foreach ${attributes}><sequence>${steps}</sequence></foreach>`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  assert.deepEqual(await ask('POST /a/x', '[1,2]'), [200, '{"got":[1,2]}'])
+  await eventually('all items', () => backend.received.length === 4)
+  assert.deepEqual(backend.received.map(({ target, body }) => `${target} ${body}`).toSorted(), [
+    '/ {}',
+    '/item 1',
+    '/x 2',
+    '/x [1,2]',
+  ])
+})
+
 test('parts of XML stand in the enclosing element', async t => {
   const xml = (n: number): Reaction => says(200, `<n>${n}</n>`, 'Content-Type: application/xml\r\n')
   const backend = await startBackend(t, { '/one': xml(1), '/two': xml(2) })
@@ -204,6 +229,37 @@ test('copies that nothing gathers run in the background while the message goes o
   assert.deepEqual(await ask('POST /a/x', '{"a":1}'), [200, '{"main":1}'])
   await eventually('the copy', () => backend.received.some(({ target }) => target === '/audit'))
   assert.equal(backend.received.find(({ target }) => target === '/audit')!.body, '{"a":1}')
+})
+
+test('a copy in the background has its long body once the message itself is over', async t => {
+  let held: Parameters<Reaction>[1] | undefined
+  const backend = await startBackend(t, {
+    '/x': says(200, '{"main":1}'),
+    '/held': (_, peer) => {
+      held = peer
+      return null
+    },
+    '/audit': says(200, '{}'),
+  })
+  const targets = ['/held', '/audit'].map(path => target(callTo(backend.port, path))).join('')
+  const request = `<clone continueParent="true">${targets}</clone>`
+  const { workers, bodies } = planGateway([]).plan
+  const one = { ...workers.limits.background, core: 1, max: 1 }
+  const options = {
+    workers: { ...workers, limits: { ...workers.limits, background: one } },
+    bodies: { ...bodies, memoryMax: 1000 },
+  }
+  const { ask, gateway } = await startCalls(t, { request }, backend.port, {}, options)
+  const body = json('x'.repeat(5000))
+  assert.deepEqual(await ask('POST /a/x', body), [200, '{"main":1}'])
+  await eventually('the first copy', () => held !== undefined)
+  held!.send('HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n')
+  await eventually('the second copy', () => backend.received.some(({ target }) => target === '/audit'))
+  assert.equal(backend.received.find(({ target }) => target === '/audit')!.body, body)
+  assert.deepEqual(
+    gateway.reports.filter(({ event }) => event.startsWith('background')),
+    [],
+  )
 })
 
 test('the first response of cloned requests goes to the response flow', async t => {

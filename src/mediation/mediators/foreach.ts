@@ -1,50 +1,46 @@
 /**
  * `<foreach>`: runs a sequence for each part of the message that `expression` finds, in place, or for each item of
- * `collection`, on a copy of the message. Items run in order, or beside each other with
- * `parallel-execution`; their results keep the order.
+ * `collection`, on a copy of the message (`foreach-collection.ts`).
  */
 import type { XmlElement } from '../../config/xml.ts'
 import { mostOf } from '../flow-plan.ts'
 import type { Expression, JsonPath, XPathExpression } from '../expression.ts'
 import { compileNodes } from '../expression-compiler.ts'
-import { editAll, jsonOfValue, type Location, locate, valueAt } from '../json-edit.ts'
-import { MediationFault } from '../mediation-fault.ts'
-import { type CompileContext, mediator, type Run } from '../mediator.ts'
-import type { Message, Payload } from '../message.ts'
-import { valueOfPayload } from '../payload-value.ts'
+import { editAll, type Location, locate, valueAt } from '../json-edit.ts'
+import { mediator, type CompileContext, type Run } from '../mediator.ts'
+import { jsonOfPayload, valueOfPayload } from '../payload-value.ts'
 import type { Branch } from '../sequence-plan.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
-import { type Json, type Value, valueOfJson } from '../value.ts'
+import type { Json } from '../value.ts'
 import { XmlDocument } from '../xml-edit.ts'
 import { treeOf } from '../xpath-expression.ts'
+import {
+  andThen,
+  COLLECTION_ATTRIBUTES,
+  type Collection,
+  overCollection,
+  parseCollection,
+} from './foreach-collection.ts'
 
-type Over =
-  /** Parts of the payload, which the results replace. `counter`: property of the number from 0. */
-  | { readonly kind: 'parts'; readonly expression: Expression; readonly counter: string }
-  /** `counter` and `result`: variables; '' for none. `result` gets the results, else they replace the collection. */
-  | {
-      readonly kind: 'collection'
-      readonly expression: Expression
-      readonly counter: string
-      readonly result: string
-      readonly isUpdated: boolean
-      /** Items that run at once. */
-      readonly atOnce: number
-    }
+/** Parts of the payload, which the results replace. */
+interface Parts {
+  readonly kind: 'parts'
+  readonly expression: Expression
+  /** In front of the names of the properties of an item: its number from 0, and the whole payload. */
+  readonly prefix: string
+}
 
 interface ForeachSettings {
-  readonly over: Over
+  readonly over: Parts | Collection
   readonly body: Branch
 }
 
-const NEW_STYLE = ['counter-variable', 'result-target', 'result-type', 'update-original', 'parallel-execution']
 const COUNTER = 'FOREACH_COUNTER'
-/** Each item may wait for a backend. */
-const AT_ONCE_MAX = 16
+const ORIGINAL = 'FOREACH_ORIGINAL_MESSAGE'
 
 export const foreach = mediator<ForeachSettings>({
   name: 'foreach',
-  attributes: ['expression', 'sequence', 'id', 'collection', ...NEW_STYLE],
+  attributes: ['expression', 'sequence', 'id', 'collection', ...COLLECTION_ATTRIBUTES],
   elements: ['sequence'],
 
   parse(element, parser) {
@@ -70,10 +66,17 @@ export const foreach = mediator<ForeachSettings>({
         return on
       })
     }
-    if (over.kind === 'collection') return overCollection(over, run, context)
-    const { expression } = over
-    if (expression.kind === 'json-path') return overJson(expression.path, over.counter, run)
-    return overXml(expression as XPathExpression, over.counter, run, context)
+    if (over.kind === 'collection') return overCollection(over, body, run, context)
+    const { expression, prefix } = over
+    const counter = prefix + COUNTER
+    const loop =
+      expression.kind === 'json-path'
+        ? overJson(expression.path, counter, run)
+        : overXml(expression as XPathExpression, counter, run, context)
+    return message => {
+      message.set('default', prefix + ORIGINAL, valueOfPayload(message.payload))
+      return andThen(loop(message), () => message.remove('default', prefix + ORIGINAL))
+    }
   },
 })
 
@@ -88,8 +91,8 @@ function parseBody(element: XmlElement, parser: SequenceParser): Branch | undefi
   return { key: '', steps: parser.mediators(inline.children) }
 }
 
-function parseParts(element: XmlElement, parser: SequenceParser): Over | undefined {
-  for (const name of NEW_STYLE) {
+function parseParts(element: XmlElement, parser: SequenceParser): Parts | undefined {
+  for (const name of COLLECTION_ATTRIBUTES) {
     if (element.has(name)) parser.error(element, name, 'needs collection', 'add collection in place of expression')
   }
   const expression = parser.expression(element, 'expression')
@@ -99,24 +102,7 @@ function parseParts(element: XmlElement, parser: SequenceParser): Over | undefin
     return parser.error(element, 'expression', 'is no path into the body', hint, element.attribute('expression'))
   }
   const id = element.attribute('id')
-  return { kind: 'parts', expression, counter: id === '' ? COUNTER : `${id}_${COUNTER}` }
-}
-
-function parseCollection(element: XmlElement, parser: SequenceParser): Over | undefined {
-  for (const name of ['expression', 'id']) {
-    if (element.has(name)) parser.error(element, name, 'has no effect with collection', 'remove it')
-  }
-  const expression = parser.expression(element, 'collection')
-  const updates = element.has('update-original') ? parser.flag(element, 'update-original') : true
-  const parallel = parser.flag(element, 'parallel-execution')
-  const type = parser.choice(element, 'result-type', ['JSON'], 'JSON')
-  if (expression === undefined || updates === undefined || parallel === undefined || type === undefined) {
-    return undefined
-  }
-  const result = element.attribute('result-target')
-  const counter = element.attribute('counter-variable')
-  const isUpdated = updates && result === ''
-  return { kind: 'collection', expression, counter, result, isUpdated, atOnce: parallel ? AT_ONCE_MAX : 1 }
+  return { kind: 'parts', expression, prefix: id === '' ? '' : `${id}_` }
 }
 
 /** Runs `each` for every index from 0 until one returns false, or a promise of it. */
@@ -127,13 +113,6 @@ function inTurn(count: number, each: (at: number) => boolean | Promise<boolean>,
     if (!goesOn) return false
   }
   return true
-}
-
-/** Runs `last` after all items, unless the flow has ended. */
-function andThen(goesOn: boolean | Promise<boolean>, last: () => void): boolean | Promise<boolean> {
-  if (goesOn instanceof Promise) return goesOn.then(on => andThen(on, last))
-  if (goesOn) last()
-  return goesOn
 }
 
 function overJson(path: JsonPath, counter: string, run: Run): Run {
@@ -159,10 +138,6 @@ function itemsAt(json: Json, place: Location): readonly Location[] {
   return Array.isArray(value) ? value.map((_, at) => [...place, at]) : [place]
 }
 
-function jsonOfPayload(payload: Payload | null): Json {
-  return payload === null ? null : jsonOfValue(valueOfPayload(payload))
-}
-
 function overXml(expression: XPathExpression, counter: string, run: Run, { warn }: CompileContext): Run {
   const find = compileNodes(expression, warn)
   return message => {
@@ -183,93 +158,4 @@ function overXml(expression: XPathExpression, counter: string, run: Run, { warn 
       message.payload = nodes.length === 0 ? payload : document.payload()
     })
   }
-}
-
-function overCollection(over: Extract<Over, { kind: 'collection' }>, run: Run, context: CompileContext): Run {
-  const evaluate = context.compileExpression(over.expression)
-  const update = over.isUpdated ? compileUpdate(over.expression) : () => undefined
-  return message => {
-    const items = itemsOf(evaluate(message))
-    const results: Json[] = []
-    const goesOn = inLanes(items.length, over.atOnce, at => {
-      const copy = message.copy()
-      const before = copy.steps
-      copy.json = items[at]!
-      if (over.counter !== '') copy.set('variable', over.counter, at)
-      return whole(run(copy), () => {
-        message.steps += copy.steps - before
-        if (copy.outcome === 'faulted') throw new MediationFault(copy.fault!)
-        results[at] = jsonOfPayload(copy.payload)
-      })
-    })
-    return andThen(goesOn, () => {
-      if (over.result !== '') message.set('variable', over.result, { kind: 'json', value: results })
-      else update(message, results)
-    })
-  }
-}
-
-/**
- * Runs `each` for every index, up to `atOnce` that wait at a time. No further index begins after one has thrown; the
- * error is thrown when those that run have ended.
- */
-function inLanes(count: number, atOnce: number, each: (at: number) => true | Promise<true>): true | Promise<true> {
-  let next = 0
-  const lane = (): true | Promise<true> => {
-    while (next < count) {
-      const goesOn = each(next++)
-      if (goesOn instanceof Promise) return goesOn.then(lane)
-    }
-    return true
-  }
-  const first = lane()
-  if (!(first instanceof Promise)) return true
-  const stopping = (running: true | Promise<true>): Promise<true> =>
-    Promise.resolve(running).catch((error: unknown) => {
-      next = count
-      throw error
-    })
-  const lanes = [stopping(first)]
-  while (lanes.length < atOnce && next < count) lanes.push(stopping(startOf(lane)))
-  return Promise.allSettled(lanes)
-    .then(() => Promise.all(lanes))
-    .then(() => true)
-}
-
-/** A lane that throws at once is a rejected one. */
-async function startOf(lane: () => true | Promise<true>): Promise<true> {
-  return await lane()
-}
-
-/** An item whose sequence ends early is an item all the same. */
-function whole(goesOn: boolean | Promise<boolean>, check: () => void): true | Promise<true> {
-  if (goesOn instanceof Promise) return goesOn.then(on => whole(on, check))
-  check()
-  return true
-}
-
-function itemsOf(value: Value): readonly Json[] {
-  const json = jsonOfValue(value)
-  if (Array.isArray(json)) return json
-  throw new MediationFault({
-    message: 'The message could not be divided',
-    cause: 'the collection of foreach is no JSON array',
-  })
-}
-
-/** Results replace the collection in the payload or in its variable; another expression is only read. */
-function compileUpdate(expression: Expression): (message: Message, results: readonly Json[]) => void {
-  if (expression.kind === 'json-path') {
-    const { path } = expression
-    return (message, results) => {
-      const { json } = message
-      if (json === undefined) return
-      message.json = editAll(json, locate(path, json), () => results)
-    }
-  }
-  if (expression.kind === 'property') {
-    const { scope, name } = expression
-    return (message, results) => message.set(scope, name, valueOfJson(results))
-  }
-  return () => undefined
 }
