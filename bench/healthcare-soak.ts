@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sampleServices } from '../src/mounted/healthcare/storage-sample.ts'
 import { HEALTHCARE_SCOPES, prepareHome, startHealthcareGateway } from './healthcare.ts'
+import { MeasuredTable, measuredNote } from './measured-table.ts'
 import { memory } from './process-tree.ts'
 import { tokenIssuer } from './token-issuer.ts'
 
@@ -109,8 +110,9 @@ async function reactorDelay(work: () => Promise<unknown>): Promise<number> {
 }
 
 await ask({ path: `${TYPE}?name=a` })
-console.log(`idle: ${memory(gateway.program.pid).rssMiB.toFixed(0)} MiB`)
-console.log('request | status | ms | longest other request, ms')
+measuredNote(`Idle: ${memory(gateway.program.pid).rssMiB.toFixed(0)} MiB resident.`)
+const hostileColumns = { status: 0, ms: 0, 'longest other request, ms': 0 }
+const hostileTable = new MeasuredTable(`Hostile requests to ${services} services`, hostileColumns)
 for (const [what, asked] of HOSTILE) {
   const begun = performance.now()
   let [status, ms] = [0, 0]
@@ -118,7 +120,7 @@ for (const [what, asked] of HOSTILE) {
     status = await ask(asked)
     ms = performance.now() - begun
   })
-  console.log(`${what} | ${status} | ${ms.toFixed(0)} | ${delay.toFixed(0)}`)
+  hostileTable.row(what, status, ms, delay)
 }
 
 /** Created services, of which updates, patches and deletes take some. */
@@ -173,14 +175,15 @@ async function client(): Promise<void> {
 }
 const watching = (async () => {
   const begun = performance.now()
-  console.log('seconds | requests | MiB')
+  const table = new MeasuredTable(`A mix of requests by ${CLIENTS} clients`, { requests: 0, 'resident MiB': 0 })
   while (performance.now() < endMs) {
-    await sleep(SAMPLE_MS)
+    await sleep(Math.min(SAMPLE_MS, Math.max(1, endMs - performance.now())))
     const { rssMiB } = memory(gateway.program.pid)
-    console.log(`${((performance.now() - begun) / 1000).toFixed(0)} | ${turn} | ${rssMiB.toFixed(0)}`)
+    table.row(`after ${((performance.now() - begun) / 1000).toFixed(0)} s`, turn, rssMiB)
   }
 })()
 await Promise.all([watching, ...Array.from({ length: CLIENTS }, client)])
-console.log(`statuses (0: given up): ${JSON.stringify(Object.fromEntries([...statuses].toSorted()))}`)
+const counted = [...statuses].toSorted(([one], [other]) => one - other).map(([status, count]) => `${status}: ${count}`)
+measuredNote(`Responses by status (0: given up): ${counted.join(', ')}.`)
 agent.destroy()
 await gateway.program.stop()

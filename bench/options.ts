@@ -10,7 +10,7 @@ export const HELP = `npm run bench -- [options]
   --peer NAME,...       only these (default: all): sluice, nginx, nginx-64k, haproxy, haproxy-64k, http-proxy,
                         fast-proxy, reply-from; in paired scenarios: sluice-core, sluice-before, sluice-open,
                         sluice-secured, sluice-secured-log, sluice-1-api, sluice-100-apis, sluice-10k-apis; in
-                        hot-path-network: ceiling, sluice-plain, sluice-log, sluice-jwt, sluice-jwt-log;
+                        hot-path-*: ceiling, sluice-plain, sluice-log, sluice-jwt, sluice-jwt-log;
                         in limits-* and refused: ceiling, sluice-no-level, sluice-one-level, sluice-five-levels,
                         sluice-10-keys, sluice-100k-keys, sluice-1m-keys, sluice-refused, sluice-refused-jwt,
                         node-floor;
@@ -18,7 +18,7 @@ export const HELP = `npm run bench -- [options]
                         elsewhere only when named: sluice-again, ceiling
   --rounds N            rounds, in which the peers take turns (default 5)
   --seconds N           seconds of load per peer and round (default 3)
-  --quick               2 rounds of 1 second: checks that everything works, measures little
+  --quick               2 rounds of 1 second, 2,000 healthcare services: checks that everything works, measures little
   --open-loop           adds the open loop: 50 % and 80 % of the peak rate that each peer reaches in this run
   --before DIR          another checkout of this repository, as sluice-before in the scenarios chain-*, and
                         in rows of its own in hot-path-replay
@@ -26,11 +26,14 @@ export const HELP = `npm run bench -- [options]
   --profile             writes CPU profiles of all threads of sluice and prints the most expensive functions
   --profile-dir DIR     folder of the profiles (default bench/results/profile)
   --json FILE           file of the record (default bench/results/latest.json)
-  --write               publishes the scenarios of this run in bench/README.md
+  --write               publishes the scenarios of this run in bench/README.md and bench/results
   --base-port N         first of the eighty ports in use (default 18000)
 
 BENCH_EXTRA='name=command' adds another proxy (bench/peers/extra.ts).
 `
+
+const SERVICES = 100_000
+const QUICK_SERVICES = 2000
 
 export interface Options {
   readonly scenarios: readonly string[]
@@ -39,6 +42,8 @@ export interface Options {
   readonly rounds: number
   readonly seconds: number
   readonly ratePerSecond: number
+  /** Healthcare services in the database. */
+  readonly services: number
   readonly profileFolder: string | undefined
   readonly jsonFile: string | undefined
   readonly write: boolean
@@ -83,6 +88,7 @@ export function readOptions(words: readonly string[]): Options | undefined {
     peers: values.peer?.split(','),
     rounds: wholeNumber('rounds', rounds, 1),
     seconds: wholeNumber('seconds', seconds, 1),
+    services: values.quick ? QUICK_SERVICES : SERVICES,
     ratePerSecond: wholeNumber('rate', values.rate, 0),
     profileFolder: values.profile ? values['profile-dir'] : undefined,
     jsonFile: values.json,

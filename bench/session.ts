@@ -43,7 +43,7 @@ import {
   type Scenario,
   SCENARIOS,
 } from './scenarios.ts'
-import { StartupInstallations } from './startup.ts'
+import { STARTUP_FORMS, StartupInstallations } from './startup.ts'
 import { exhaustLimit, verify, verifyTokenCheck, verifyTransformation, verifyWebSocket } from './verify.ts'
 
 /** Offset of the first peer's port from the base port. */
@@ -57,7 +57,6 @@ const RESTARTED_ROUNDS_MAX = 3
 const SMALL_PATH = '/bench/1k'
 /** Exchanges of a replay in place of a second of load: a number, so that every visit does the same. */
 const REPLAYED_PER_SECOND = 300_000
-const HEALTHCARE_SERVICES = 100_000
 
 type PeerScenario = Exclude<Scenario, { kind: 'startup' | 'replay' | 'healthcare' | 'deliveries' }>
 /** Scenarios whose peers run from the first round to the last. */
@@ -327,7 +326,7 @@ export class Session {
   }
 
   async #measureHealthcare(name: string, recorder: RoundRecorder): Promise<readonly string[]> {
-    const { rounds, seconds, basePort } = this.#options
+    const { rounds, seconds, basePort, services } = this.#options
     const folder = `${this.#folder}/healthcare`
     mkdirSync(folder)
     this.#progress.begin((Object.keys(HEALTHCARE_ROWS).length + 1) * rounds)
@@ -336,7 +335,7 @@ export class Session {
       rounds,
       seconds,
       folder,
-      services: HEALTHCARE_SERVICES,
+      services,
       // Behind the ports of peers, which nginx has one of.
       port: basePort + PEER_PORTS + PORTS_PER_PEER * this.#peers.length,
       startNginx: async () => (nginx === undefined ? undefined : this.#start(nginx, SCENARIOS.bare as ClosedLoad)),
@@ -361,14 +360,24 @@ export class Session {
     const peer = this.#peers.find(candidate => candidate.name === 'sluice')
     if (peer === undefined) return
     const { rounds, basePort } = this.#options
-    const folder = `${this.#folder}/startup`
-    const installations = new StartupInstallations(folder, basePort + PEER_PORTS, this.#backends.downloadPort)
-    this.#progress.begin(rounds + 1)
-    this.#progress.step(name, 'first start')
-    await recorder.attempt(peer.name, () => installations.prepare())
+    const forms = Object.entries(STARTUP_FORMS)
+    this.#progress.begin(forms.length * (rounds + 1))
+    const installed = new Map<string, StartupInstallations>()
+    for (const [form, launcher] of forms) {
+      this.#progress.step(name, `first start of ${form}`)
+      await recorder.attempt(form, async () => {
+        const folder = `${this.#folder}/startup/${form}`
+        const [port, backendPort] = [basePort + PEER_PORTS, this.#backends.downloadPort]
+        const installations = new StartupInstallations(folder, port, backendPort, launcher())
+        await installations.prepare()
+        installed.set(form, installations)
+      })
+    }
     for (let round = 1; round <= rounds; round++) {
-      this.#progress.step(name, `round ${round} of ${rounds}`)
-      await recorder.measure(peer.name, () => installations.round())
+      for (const [form, installations] of installed) {
+        this.#progress.step(name, `round ${round} of ${rounds}, ${form}`)
+        await recorder.measure(form, () => installations.round())
+      }
       recorder.probeMs.push(await this.#probe.measure())
     }
   }

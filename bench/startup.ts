@@ -1,8 +1,9 @@
 /** Measures the time from start to ready with few and with many APIs, and the memory of the gateway without traffic. */
 import { mkdirSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { buildProgram } from '../test/harness/built-program.ts'
 import type { Sample } from './metric.ts'
-import { type BenchApi, READY, startSluice, writeHome } from './peers/sluice.ts'
+import { type BenchApi, READY, ROOT, startSluice, writeHome } from './peers/sluice.ts'
 import { memory } from './process-tree.ts'
 import { LOAD_CORE, PROXY_CORE } from './program.ts'
 
@@ -17,6 +18,12 @@ interface StartupCase {
   readonly metric: 'readyMs' | 'readyThousandMs' | 'readyExportedMs' | 'readyDocumentedMs'
   readonly apis: number
   readonly exported?: BenchApi['exported']
+}
+
+/** Forms of the program by the name of their row. */
+export const STARTUP_FORMS: Readonly<Record<string, () => string>> = {
+  sluice: () => `${ROOT}/src/launch.js`,
+  'sluice-package': buildProgram,
 }
 
 const STARTUP_CASES: readonly StartupCase[] = [
@@ -38,11 +45,12 @@ interface Installation {
   readonly home: string
   readonly data: string
   readonly port: number
+  readonly launcher: string
 }
 
 /** Milliseconds from start to ready; `whenReady` runs before the gateway is stopped. */
 async function readyAfterMs(
-  { home, data, port }: Installation,
+  { home, data, port, launcher }: Installation,
   whenReady?: (pid: number) => Promise<void>,
 ): Promise<number> {
   const startMs = performance.now()
@@ -50,6 +58,7 @@ async function readyAfterMs(
     home,
     data,
     port,
+    launcher,
     listensOnAll: true,
     reactors: REACTORS,
     cores: CORES,
@@ -69,13 +78,14 @@ export class StartupInstallations {
   readonly #installations: readonly Installation[]
   #firstReadyMs: number | undefined
 
-  constructor(folder: string, port: number, backendPort: number) {
+  /** `launcher`: entry of the form of the program. */
+  constructor(folder: string, port: number, backendPort: number, launcher: string) {
     this.#installations = STARTUP_CASES.map(startupCase => {
       const { metric } = startupCase
       const home = `${folder}/${metric}/home`
       mkdirSync(home, { recursive: true })
       writeHome(home, benchApis(startupCase, backendPort))
-      return { metric, home, data: `${folder}/${metric}/data`, port }
+      return { metric, home, data: `${folder}/${metric}/data`, port, launcher }
     })
   }
 

@@ -1,6 +1,8 @@
 /**
  * How many requests two gateways let pass beyond a limit that a traffic manager decides: a table over rate and
- * `publishing_interval`. Needs RabbitMQ on this machine. `node bench/throttle-overshoot.ts`, about two minutes.
+ * `publishing_interval`. Needs RabbitMQ on this machine. About two minutes:
+ *
+ *     node bench/throttle-overshoot.ts [rounds] [requests per second,...] [intervals in ms,...]
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -10,17 +12,24 @@ import { messageBroker } from '../test/harness/message-broker.ts'
 import { openProject } from '../test/harness/open-project.ts'
 import { type Home, launch, makeHome, freePort, type Program, startProgram } from '../test/harness/program.ts'
 import { put } from '../test/harness/reloading.ts'
+import { MeasuredTable } from './measured-table.ts'
 
 const LIMIT = 2000
+const [rounds = '3', rates = '400,1000,2000,4000', intervals = '10,100,500'] = process.argv.slice(2)
+const ROUNDS = Number(rounds)
 /** Requests per second at both gateways together. */
-const RATES = [400, 1000, 2000, 4000]
-const INTERVALS_MS = [10, 100, 500]
-const ROUNDS = 3
+const RATES = rates.split(',').map(Number)
+const INTERVALS_MS = intervals.split(',').map(Number)
 const CONNECTIONS = 8
 const STEP_MS = 10
 
 const broker = await messageBroker()
 if (typeof broker === 'string') throw new Error(broker)
+
+// The virtual host would stay in the broker.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => void broker.remove().finally(() => process.exit(130)))
+}
 
 const backend = createServer((_, response) => response.end('ok')).listen(0, '127.0.0.1')
 await once(backend, 'listening')
@@ -104,8 +113,8 @@ try {
   ])
   programs.push(manager)
   await manager.said.until(/^broker connected$/m)
-  console.log(`requests beyond a limit of ${LIMIT}, two gateways; least, median and most of ${ROUNDS} rounds`)
-  console.log(['interval', ...RATES.map(rate => `${rate}/s`)].join('\t'))
+  const title = `Requests beyond a limit of ${LIMIT}, two gateways; ${ROUNDS} rounds in ascending order`
+  const table = new MeasuredTable(title, Object.fromEntries(RATES.map(rate => [`at ${rate}/s`, 0])))
   for (const intervalMs of INTERVALS_MS) {
     const ports = [await startGateway(receiver, intervalMs), await startGateway(receiver, intervalMs)]
     const row: string[] = []
@@ -118,7 +127,7 @@ try {
       }
       row.push(beyond.sort((a, b) => a - b).join(' '))
     }
-    console.log([`${intervalMs} ms`, ...row].join('\t'))
+    table.row(`publishing_interval ${intervalMs} ms`, ...row)
     for (const program of programs.splice(1)) await program.kill()
   }
 } finally {

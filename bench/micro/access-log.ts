@@ -5,6 +5,7 @@
 import { AccessLog, type AccessLogFormat } from '../../src/observe/access-log.ts'
 import type { AccessRecord } from '../../src/observe/access-line.ts'
 import { CorrelationId } from '../../src/proxy/exchange/correlation-id.ts'
+import { MeasuredTable } from '../measured-table.ts'
 
 const LINES = 200_000
 const CORRELATION = new CorrelationId('3k2j5h3k2j5h-')
@@ -53,6 +54,7 @@ function recordFor(requestTarget: string, i: number): AccessRecord {
   }
 }
 
+const table = new MeasuredTable('Formatting of one line', { µs: 2, bytes: 0 })
 for (const format of ['json', 'combined'] satisfies AccessLogFormat[]) {
   for (const [title, target] of Object.entries(TARGETS)) {
     let bytes = 0
@@ -71,6 +73,6 @@ for (const format of ['json', 'combined'] satisfies AccessLogFormat[]) {
     }
     const median = micros.sort((a, b) => a - b)[ROUNDS >> 1]!
     const line = Math.round(bytes / LINES / ROUNDS)
-    console.log(`${format.padEnd(8)} ${title.padEnd(12)} ${median.toFixed(2)} us per line of ${line} bytes`)
+    table.row(`${format}, ${title}`, median, line)
   }
 }

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DeliveryRun } from '../../src/delivery/delivery-run.ts'
 import { Outbox } from '../../src/delivery/outbox.ts'
+import { MeasuredTable, measuredNote } from '../measured-table.ts'
 import { MountedDatabases } from '../../src/mounted/database-access.ts'
 
 const POOL = {
@@ -58,18 +59,17 @@ async function deliver(failures: number): Promise<void> {
   }
 }
 
+const table = new MeasuredTable('The outbox on the embedded database', { 'per second': 0, 'CPU µs': 0 })
+
 async function timed(name: string, work: () => Promise<void>): Promise<void> {
   const [begun, cpu] = [performance.now(), process.cpuUsage()]
   await work()
   const [seconds, { user, system }] = [(performance.now() - begun) / 1000, process.cpuUsage(cpu)]
-  const perSecond = Math.round(count / seconds)
-  console.log(
-    `${name.padEnd(28)} ${perSecond} per second, ${((user + system) / count).toFixed(0)} µs of processor each`,
-  )
+  table.row(name, count / seconds, (user + system) / count)
 }
 
 await timed('events stored', accept)
 await timed('deliveries', () => deliver(0))
 await accept()
 await timed('deliveries, 20 % fail once', () => deliver(0.2))
-console.log(`${Math.round(process.memoryUsage.rss() / 1_048_576)} MiB resident`)
+measuredNote(`${Math.round(process.memoryUsage.rss() / 1_048_576)} MiB resident.`)

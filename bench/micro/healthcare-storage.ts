@@ -5,6 +5,7 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { MeasuredTable, measuredNote } from '../measured-table.ts'
 import { MountedDatabases } from '../../src/mounted/database-access.ts'
 import { searchPairs, readSearch } from '../../src/mounted/healthcare/search-query.ts'
 import { ServiceStorage } from '../../src/mounted/healthcare/storage.ts'
@@ -58,9 +59,11 @@ const storage = await ServiceStorage.open(databases.of<HealthcareTables>('Health
 let begun = performance.now()
 await loadServices(storage, sampleServices(Number(count)))
 const seconds = (performance.now() - begun) / 1000
-console.log(`load ${count} services: ${seconds.toFixed(1)} s, ${(Number(count) / seconds).toFixed(0)}/s`)
+measuredNote(`Loading ${count} services: ${seconds.toFixed(1)} s, ${(Number(count) / seconds).toFixed(0)} a second.`)
+const columns = { 'per second': 0, 'CPU µs': 0, 'p50 ms': 2, 'p99 ms': 2 }
+const table = new MeasuredTable('Storage and search, warm', columns)
 
-/** Runs `work` by so many callers, and prints rate and quantiles. */
+/** Runs `work` by so many callers, and records rate, cost and quantiles. */
 async function measure(name: string, callers: number, work: (turn: number) => Promise<unknown>): Promise<void> {
   const times: number[] = []
   let turn = 0
@@ -77,10 +80,8 @@ async function measure(name: string, callers: number, work: (turn: number) => Pr
   const ms = performance.now() - begun
   const { user, system } = process.cpuUsage(cpu)
   times.sort((one, other) => one - other)
-  const at = (share: number): string => times[Math.floor((times.length - 1) * share)]!.toFixed(2)
-  const rate = ((times.length * 1000) / ms).toFixed(0).padStart(6)
-  const cost = ((user + system) / times.length).toFixed(0).padStart(6)
-  console.log(`${name.padEnd(72)} ${rate}/s  ${cost} us CPU  p50 ${at(0.5)} ms  p99 ${at(0.99)} ms`)
+  const at = (share: number): number => times[Math.floor((times.length - 1) * share)]!
+  table.row(name, (times.length * 1000) / ms, (user + system) / times.length, at(0.5), at(0.99))
 }
 
 const fresh = sampleServices(10_000_000, 7)[Symbol.iterator]()
@@ -101,5 +102,5 @@ await measure(`update, ${CONCURRENCY} at once`, CONCURRENCY, turn =>
   storage.write(writer => writer.update(idOf(turn), current => ({ ...current!, comment: `turn ${turn}` }))),
 )
 const size = statSync(join(folder, 'api-HealthcareService.db')).size / 1e6
-console.log(`database: ${size.toFixed(0)} MB; process: ${(process.memoryUsage.rss() / 1e6).toFixed(0)} MB`)
+measuredNote(`Database ${size.toFixed(0)} MB, process ${(process.memoryUsage.rss() / 1e6).toFixed(0)} MB.`)
 process.exit(0)

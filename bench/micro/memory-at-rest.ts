@@ -1,13 +1,15 @@
 /**
- * Resident memory of a gateway without traffic, by part: `npx node bench/micro/memory-at-rest.ts [REACTORS,...]`, from
- * the sources, or as the package that `SLUICE_LAUNCHER` names. Ten open APIs, the plain listener and the management
- * listener; the least of three starts, behind one that fills caches. Linux alone.
+ * Resident memory of a gateway without traffic, by part: `npx node bench/micro/memory-at-rest.ts [REACTORS,...]`, as a
+ * package and from the sources. Ten open APIs, the plain listener and the management listener; the least of three
+ * starts, behind one that fills caches. Linux alone.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { READY, startSluice, writeHome } from '../peers/sluice.ts'
+import { buildProgram } from '../../test/harness/built-program.ts'
+import { MeasuredTable } from '../measured-table.ts'
+import { READY, ROOT, startSluice, writeHome } from '../peers/sluice.ts'
 
 const ROUNDS = 3
 /** Behind the collections and the trim of malloc (`src/runtime/heap-trim.ts`). */
@@ -22,7 +24,8 @@ const PAGES_BYTES_MAX = 1024 * 1024
 /** Addresses of the file of Node itself are below; its code that V8 maps once more is above. */
 const FILE_END = 0x1_0000_0000
 
-type Part = 'file of Node, libraries' | 'builtins once more' | 'heaps' | 'malloc' | 'compiled code' | 'other'
+const PARTS = ['file of Node, libraries', 'builtins once more', 'heaps', 'malloc', 'compiled code', 'other'] as const
+type Part = (typeof PARTS)[number]
 type Parts = Partial<Record<Part, number>>
 
 function partOf(start: number, bytes: number, mode: string, name: string): Part {
@@ -61,10 +64,10 @@ writeHome(
 /** Three ports from here on are free, very likely: the system gives out those above. */
 const portOfRun = (): number => 10_000 + Math.floor(Math.random() * 20_000)
 
-async function restingParts(reactors: number): Promise<Parts> {
+async function restingParts(reactors: number, launcher: string): Promise<Parts> {
   const port = portOfRun()
   const settings = { 'management.port': String(port + 2) }
-  const where = { home, data: join(folder, 'data'), port, cores: '0,1', profileFolder: undefined }
+  const where = { home, data: join(folder, 'data'), port, launcher, cores: '0,1', profileFolder: undefined }
   const program = startSluice({ ...where, reactors, settings })
   try {
     await program.waitForLine(READY)
@@ -75,15 +78,19 @@ async function restingParts(reactors: number): Promise<Parts> {
   }
 }
 
+const columns = Object.fromEntries(['sum', ...PARTS].map(part => [part, 1]))
+const FORMS = { 'as a package': buildProgram(), 'from the sources': `${ROOT}/src/launch.js` }
 try {
   const counts = (process.argv[2] ?? '1,2,16').split(',').map(Number)
-  await restingParts(counts[0]!)
-  for (const reactors of counts) {
-    const rounds: Parts[] = []
-    for (let round = 0; round < ROUNDS; round++) rounds.push(await restingParts(reactors))
-    const least = rounds.toSorted((a, b) => sumOf(a) - sumOf(b))[0]!
-    const shown = Object.entries(least).map(([part, mib]) => `${part} ${mib.toFixed(1)}`)
-    console.log(`${reactors} reactors: ${sumOf(least).toFixed(1)} MiB: ${shown.join(', ')}`)
+  for (const [form, launcher] of Object.entries(FORMS)) {
+    const table = new MeasuredTable(`Resident MiB, ${form}`, columns)
+    await restingParts(counts[0]!, launcher)
+    for (const reactors of counts) {
+      const rounds: Parts[] = []
+      for (let round = 0; round < ROUNDS; round++) rounds.push(await restingParts(reactors, launcher))
+      const least = rounds.toSorted((a, b) => sumOf(a) - sumOf(b))[0]!
+      table.row(`${reactors} reactors`, sumOf(least), ...PARTS.map(part => least[part]))
+    }
   }
 } finally {
   rmSync(folder, { recursive: true })

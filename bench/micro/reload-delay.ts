@@ -1,6 +1,8 @@
 /**
- * Measures how long a reload blocks the event loop of the primary: `npx node bench/micro/reload-delay.ts`. The primary
- * itself measures (event-loop-delay.ts); the figure is the longest delay, with garbage collection.
+ * Measures how long a reload blocks the event loop of the primary, which measures it itself (event-loop-delay.ts); the
+ * figure is the longest delay, with garbage collection.
+ *
+ *     npx node bench/micro/reload-delay.ts [PROJECTS,...]
  */
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,6 +12,7 @@ import { largeDocument } from '../../test/harness/large-document.ts'
 import { openProject } from '../../test/harness/open-project.ts'
 import { makeHome, type RunningGateway, startProgram } from '../../test/harness/program.ts'
 import { put, reload } from '../../test/harness/reloading.ts'
+import { MeasuredTable } from '../measured-table.ts'
 
 const POLL_MS = 10
 const home = makeHome(9)
@@ -30,6 +33,8 @@ async function longestDelayMs({ program }: RunningGateway): Promise<number> {
   }
 }
 
+const table = new MeasuredTable('A reload', { ms: 0, 'blocked for at most ms': 0 })
+
 async function measure(what: string, gateway: RunningGateway): Promise<void> {
   await longestDelayMs(gateway)
   const startMs = performance.now()
@@ -37,7 +42,7 @@ async function measure(what: string, gateway: RunningGateway): Promise<void> {
   if (errors.length > 0) throw new Error(JSON.stringify(errors[0]))
   const tookMs = performance.now() - startMs
   const longestMs = await longestDelayMs(gateway)
-  console.log(`${what.padEnd(48)} ${tookMs.toFixed(0).padStart(6)} ms, blocked for at most ${longestMs.toFixed(0)} ms`)
+  table.row(what, tookMs, longestMs)
 }
 
 function putProjects(gateway: Pick<RunningGateway, 'home'>, count: number, port: number): void {
@@ -57,7 +62,7 @@ try {
   put(home, 'apis/large.json', largeDocument(1200))
   await measure('a document of 14 MB', gateway)
   await measure('nothing has changed', gateway)
-  for (const count of [1000, 5000]) {
+  for (const count of (process.argv[2] ?? '1000,5000').split(',').map(Number)) {
     putProjects(gateway, count, 9)
     await measure(`${count} projects`, gateway)
     putProjects(gateway, count, 10)

@@ -6,6 +6,7 @@ import { allocateMetrics, MetricsColumn } from '../../src/observe/metrics.ts'
 import { monotonicMs } from '../../src/runtime/monotonic-clock.ts'
 import type { Quota } from '../../src/throttle/policy.ts'
 import { RedisCounters } from '../../src/throttle/redis-counters.ts'
+import { MeasuredTable } from '../measured-table.ts'
 import { RedisServer, WITHOUT_REDIS } from '../../test/harness/redis-server.ts'
 
 const QUOTA: Quota = { type: 'requests', limit: 1_000_000_000, unit: 'min', units: 1, window: 'tumbling' }
@@ -44,11 +45,11 @@ async function measure(levels: number, waiting: number): Promise<readonly [numbe
 }
 
 await measure(1, 64)
+const columns = { 'requests/s': 0, 'CPU µs': 1, 'wait p50 ms': 2, 'wait p99 ms': 2 }
+const table = new MeasuredTable('Counters on Redis', columns)
 for (const levels of [1, 5]) {
   for (const waiting of [1, 8, 64, 256]) {
-    const [perSecond, cpuUs, median, late] = await measure(levels, waiting)
-    const wait = `wait ${median.toFixed(2)} ms, p99 ${late.toFixed(2)} ms`
-    console.info(`${levels} levels, ${waiting} at once: ${perSecond.toFixed(0)}/s, ${cpuUs.toFixed(1)} µs CPU, ${wait}`)
+    table.row(`${levels} levels, ${waiting} at once`, ...(await measure(levels, waiting)))
   }
 }
 counters.close()

@@ -5,6 +5,7 @@
 import { type Counter, CounterTable } from '../../src/throttle/counter-table.ts'
 import { CounterListing } from '../../src/throttle/counter-listing.ts'
 import type { Quota } from '../../src/throttle/policy.ts'
+import { MeasuredTable } from '../measured-table.ts'
 import { compare } from './timing.ts'
 
 const MILLION = 1_000_000
@@ -47,11 +48,13 @@ const insertedAt = process.cpuUsage()
 for (const key of keys) counterOf(large, key, quota(UNREACHED))
 const inserting = process.cpuUsage(insertedAt)
 globalThis.gc?.()
-const mib = (bytes: number) => `${(bytes / 2 ** 20).toFixed(0)} MiB`
+const mib = (bytes: number) => bytes / 2 ** 20
 const { live } = new CounterListing(large).occupancy
-console.log(`\na million keys: ${live} counters, ${(inserting.user / MILLION).toFixed(2)} µs each`)
-console.log(`resident memory of the table with handles that are garbage: ${mib(process.memoryUsage.rss() - rssOfKeys)}`)
-console.log(`memory reserved for it: ${mib(rssOfKeys - rssBefore)} with the texts of the keys`)
+const memory = new MeasuredTable('A million keys', { '': 2 })
+memory.row('counters', live)
+memory.row('µs of a new counter', inserting.user / MILLION)
+memory.row('resident MiB of the table, with handles that are garbage', mib(process.memoryUsage.rss() - rssOfKeys))
+memory.row('resident MiB before, with the texts of the keys', mib(rssOfKeys - rssBefore))
 
 /** As many handles as a reactor may cache; every one of another slot of the million. */
 const HANDLES = 4096

@@ -3,6 +3,7 @@
  * figures of one run; a difference smaller than the spread means nothing.
  */
 import { getHeapStatistics } from 'node:v8'
+import { MeasuredTable } from '../measured-table.ts'
 import { median } from '../results.ts'
 
 const ROUNDS = 15
@@ -20,7 +21,9 @@ function callsPerRound(operation: () => void): number {
   }
 }
 
-/** Prints nanoseconds per call: the median and the range of the rounds. */
+const timings = new MeasuredTable('One operation', { ns: 0, least: 0, most: 0 })
+
+/** Prints and records nanoseconds per call: the median and the range of the rounds. */
 export function time(name: string, operation: () => void): void {
   const calls = callsPerRound(operation)
   const rounds: number[] = []
@@ -29,8 +32,7 @@ export function time(name: string, operation: () => void): void {
     for (let i = 0; i < calls; i++) operation()
     rounds.push(((performance.now() - start) * 1e6) / calls)
   }
-  const spread = `${Math.min(...rounds).toFixed(0)}–${Math.max(...rounds).toFixed(0)}`
-  console.log(`${name.padEnd(52)} ${median(rounds).toFixed(0).padStart(7)} ns   (${spread})`)
+  timings.row(name, median(rounds), Math.min(...rounds), Math.max(...rounds))
 }
 
 interface Candidate {
@@ -68,9 +70,9 @@ function allocatedBytes(): number {
 }
 
 /**
- * Prints CPU nanoseconds and allocated bytes per call of each candidate, as medians of rounds in which all take turns.
- * The first candidate is the common base; its time is subtracted from the others. CPU time is that of the process,
- * garbage collection included; `clock` selects that of the thread where another thread works too.
+ * Prints and records CPU nanoseconds and allocated bytes per call of each candidate, as medians of rounds in which all
+ * take turns. The first candidate is the common base; its time is subtracted from the others. CPU time is that of the
+ * process, garbage collection included; `clock` selects that of the thread where another thread works too.
  */
 export function compare(title: string, candidates: readonly Candidate[], clock: CpuClock = 'cpuUsage'): void {
   const timed: TimedCandidate[] = candidates.map(candidate => ({
@@ -88,15 +90,12 @@ export function compare(title: string, candidates: readonly Candidate[], clock: 
     }
   }
   const base = timed[0]!.nanoseconds
-  console.log(`\n${title.padEnd(72)}    ns  (spread)      bytes`)
+  const table = new MeasuredTable(title, { ns: 0, from: 0, to: 0, 'bytes allocated': 0 })
   for (const { name, nanoseconds, allocated } of timed) {
     // Differences within a round, because a machine that slows down affects both.
     const own = nanoseconds === base ? nanoseconds : nanoseconds.map((value, round) => value - base[round]!)
     const sorted = [...own].sort((a, b) => a - b)
-    const spread = `(${sorted[2]!.toFixed(0)}–${sorted[sorted.length - 3]!.toFixed(0)})`
-    const figure = median(own).toFixed(0).padStart(6)
-    const size = median(allocated).toFixed(0).padStart(5)
-    console.log(`  ${name.padEnd(70)}${figure}  ${spread.padEnd(13)} ${size}`)
+    table.row(name, median(own), sorted[2], sorted[sorted.length - 3], median(allocated))
   }
   if (sink === timed) console.log('never')
 }

@@ -7,6 +7,7 @@ import { METRIC } from '../../src/observe/metrics.ts'
 import { arena } from '../../src/http1/llhttp.ts'
 import { signedToken, tokenSigner, type TokenSigner } from '../../test/auth/token-maker.ts'
 import { issuerPlan, TokenBench } from '../../test/auth/token-bench.ts'
+import { MeasuredTable } from '../measured-table.ts'
 import { median } from '../results.ts'
 import { compare } from './timing.ts'
 
@@ -67,6 +68,9 @@ async function knownTokens(length: number): Promise<void> {
   ])
 }
 
+const NEW_TOKEN_COLUMNS = { 'CPU µs': 1, 'µs of the thread': 1, 'µs elapsed': 1, 'longest turn, ms': 1 }
+const newTokenTable = new MeasuredTable(`A new token, ${CONCURRENCY} concurrent`, NEW_TOKEN_COLUMNS)
+
 async function newTokens(algorithm: string): Promise<void> {
   const signer = tokenSigner(algorithm, 'key-1')
   const texts = makeTokens(signer, 0)
@@ -98,10 +102,8 @@ async function newTokens(algorithm: string): Promise<void> {
     if (bench.count('tokenVerifications') !== TOKENS) throw new Error(`${METRIC.tokenVerifications}: not all verified`)
     bench.tokens.clear()
   }
-  const [all, mine, took, stall] = [cpu, own, wall, stalls].map(values => median(values).toFixed(1).padStart(8))
-  console.log(`  ${algorithm.padEnd(8)}${all} us${mine} us on the thread${took} us elapsed, longest turn${stall} ms`)
+  newTokenTable.row(algorithm, ...[cpu, own, wall, stalls].map(median))
 }
 
 for (const length of [600, 1500]) await knownTokens(length)
-console.log(`\nA new token, ${CONCURRENCY} concurrent`)
 for (const algorithm of ['RS256', 'PS256', 'ES256', 'EdDSA']) await newTokens(algorithm)

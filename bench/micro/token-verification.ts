@@ -4,6 +4,7 @@
  */
 import { createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
+import { MeasuredTable } from '../measured-table.ts'
 import { median } from '../results.ts'
 
 const ROUNDS = 9
@@ -199,11 +200,11 @@ async function measure(kind: KeyKind): Promise<void> {
       figures[i]!.thread.push((thread.user + thread.system) / TOKENS)
     }
   }
-  console.log(`\n${kind.name}, ${tokens[0]!.text.length} characters`.padEnd(58), '    CPU  calling thread      wall')
+  const columns = { 'CPU µs': 1, 'µs of the calling thread': 1, 'µs elapsed': 1 }
+  const table = new MeasuredTable(`${kind.name}, ${tokens[0]!.text.length} characters`, columns)
   for (const [i, { name }] of methods.entries()) {
     const { cpu, thread, wall } = figures[i]!
-    const columns = [cpu, thread, wall].map(values => median(values).toFixed(1).padStart(10))
-    console.log(`  ${name.padEnd(54)}${columns.join('')}  us`)
+    table.row(name, ...[cpu, thread, wall].map(median))
   }
   await worker.terminate()
 }

@@ -91,6 +91,8 @@ interface SluiceOptions {
   readonly listensOnAll?: true
   /** Root of another checkout of the repository. */
   readonly root?: string
+  /** Entry of a built form of the program. */
+  readonly launcher?: string
   /** Modules that every thread loads first. */
   readonly imports?: readonly string[]
   readonly settings?: Readonly<Record<string, string>>
@@ -127,7 +129,8 @@ function trustStore({ backendCertificate }: SluiceOptions): Record<string, strin
 }
 
 /** `SLUICE_LAUNCHER` is the built form, which tests start: it starts in half the time. Imports replace source files. */
-function launcherOf({ root, imports = [] }: SluiceOptions): string {
+function launcherOf({ root, launcher, imports = [] }: SluiceOptions): string {
+  if (launcher !== undefined) return launcher
   const isSource = root !== undefined || imports.length > 0
   return isSource ? `${root ?? ROOT}/src/launch.js` : resolve(ROOT, process.env.SLUICE_LAUNCHER ?? 'src/launch.js')
 }

@@ -10,6 +10,7 @@ import {
   type Pair,
   type TokenCache,
 } from './caches.ts'
+import { MeasuredTable } from '../../measured-table.ts'
 import { clearSlab, TokenStore } from './token-memory.ts'
 
 const TOKENS = 8000
@@ -52,9 +53,8 @@ export function entrySizes(length: number): void {
     ['LRU by hash, a typed array per token', () => new ByHashWithCopies(tokens)],
     ['LRU by hash, slab, without the slot of 2,048 bytes', () => new ByHashInSlab(tokens)],
   ]
-  console.log(`\nBytes per entry, tokens of ${length} bytes`)
-  for (const [name, make] of caches)
-    console.log(`  ${name.padEnd(70)}${String(bytesPerEntry(TOKENS, make)).padStart(6)}`)
+  const table = new MeasuredTable(`Entry of a token of ${length} bytes`, { bytes: 0 })
+  for (const [name, make] of caches) table.row(name, bytesPerEntry(TOKENS, make))
   const ofPair = bytesPerEntry(PAIRS, () => pairsOf(null))
-  console.log(`  ${'a pair of token and resource in a Map, with the resource'.padEnd(70)}${String(ofPair).padStart(6)}`)
+  table.row('a pair of token and resource in a Map, with the resource', ofPair)
 }

@@ -1,5 +1,6 @@
 /** A flood of unknown tokens: cost of each before its verification, and of remembering the refused ones. */
 import { LRUCache } from 'lru-cache'
+import { measuredNote } from '../../measured-table.ts'
 import { compare } from '../timing.ts'
 import { bytes, clearSlab, TOKEN_AT, TokenStore } from './token-memory.ts'
 import { ByHashInSlab, ByTokenText, type Connection, compareInWasm, PerConnectionByHash } from './caches.ts'
@@ -96,5 +97,7 @@ export function flood(length: number): void {
       return refused.length === length && text()
     }),
   ])
-  console.log(`  an LRU of 2 MiB has ${small.size} refused tokens, one of 32 MiB ${large.size}`)
+  measuredNote(
+    `Tokens of ${length} bytes: an LRU of 2 MiB has ${small.size} refused ones, one of 32 MiB ${large.size}.`,
+  )
 }
