@@ -270,10 +270,14 @@ export async function startHealthcareGateway({ folder, port }: HomeOptions): Pro
   return { name: 'sluice', program, address: { port, certificate: undefined }, folder }
 }
 
-/** Targets, scaled by what bare nginx passes on a core of this machine. */
-export function targetNotes(rows: Readonly<Record<string, PeerResult>>): readonly string[] {
+type Rows = Readonly<Record<string, PeerResult>>
+
+/** Rows that miss their target, and rows with a target and no result; undefined without nginx. */
+function comparedRows(
+  rows: Rows,
+): { readonly missed: readonly string[]; readonly unknown: readonly string[] } | undefined {
   const nginx = rows[NGINX]?.median.requestsPerCoreSecond
-  if (nginx === undefined) return ['Without nginx the speed of the machine, and with it each target, is unknown.']
+  if (nginx === undefined) return undefined
   const ratio = nginx / NGINX_PER_CORE
   const missed: string[] = []
   const unknown: string[] = []
@@ -285,6 +289,23 @@ export function targetNotes(rows: Readonly<Record<string, PeerResult>>): readonl
     if (reached === undefined) unknown.push(row)
     else if (reached < needed) missed.push(`${row} (${reached.toFixed(0)} of ${needed.toFixed(0)})`)
   }
+  return { missed, unknown }
+}
+
+/** Rows that miss their target; undefined where not every target can be judged. */
+export function missedRows(rows: Rows): readonly string[] | undefined {
+  const { missed, unknown } = comparedRows(rows) ?? { missed: [], unknown: [NGINX] }
+  return unknown.length > 0 ? undefined : missed
+}
+
+/** Targets, scaled by what bare nginx passes on a core of this machine. */
+export function targetNotes(rows: Rows): readonly string[] {
+  const nginx = rows[NGINX]?.median.requestsPerCoreSecond
+  const compared = comparedRows(rows)
+  if (nginx === undefined || compared === undefined)
+    return ['Without nginx the speed of the machine, and with it each target, is unknown.']
+  const { missed, unknown } = compared
+  const ratio = nginx / NGINX_PER_CORE
   const count = `${nginx.toFixed(0)} requests/s per core, ${ratio.toFixed(2)} of ${NGINX_PER_CORE}`
   const wanted = '2,000 reads/s and 430 searches/s per core, 650 creates/s'
   return [

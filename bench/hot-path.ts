@@ -22,6 +22,11 @@ export const REPLAY_ROWS: Readonly<Record<string, string>> = {
   'POST 256 B, heads differ': 'post+differ',
   'POST 256 B, chunked': 'post+chunked',
   'POST 256 B, chunked, heads differ': 'post+chunked+differ',
+  'header policy': 'policy',
+  '1,000 JWTs in turn, open API': 'tokens',
+  '1,000 JWTs in turn': 'tokens+token',
+  '1,000 JWTs in turn, caches emptied': 'tokens+token+cold',
+  'JWT, five limits': 'token+limits',
 }
 
 const SCRIPT = 'bench/micro/exchange.ts'

@@ -10,6 +10,9 @@ const TICKS_PER_SECOND = 100
 export interface ProcessStat {
   readonly pid: number
   readonly parent: number
+  readonly session: number
+  /** It has ended, and its parent has not waited for it. */
+  readonly isZombie: boolean
   readonly userSeconds: number
   readonly systemSeconds: number
   /** CPU time of ended children that the process has waited for. */
@@ -34,6 +37,8 @@ export function parseStat(line: string): ProcessStat {
   return {
     pid: Number.parseInt(line, 10),
     parent: Number(fields[1]),
+    session: Number(fields[3]),
+    isZombie: fields[0] === 'Z',
     userSeconds: Number(fields[11]) / TICKS_PER_SECOND,
     systemSeconds: Number(fields[12]) / TICKS_PER_SECOND,
     endedChildrenSeconds: (Number(fields[13]) + Number(fields[14])) / TICKS_PER_SECOND,
@@ -51,7 +56,7 @@ export function processTree(root: number, all: readonly ProcessStat[]): ProcessS
   return all.filter(process => members.has(process.pid))
 }
 
-function allProcesses(): ProcessStat[] {
+export function allProcesses(): ProcessStat[] {
   return readdirSync('/proc').flatMap(name => {
     if (!/^\d+$/.test(name)) return []
     try {

@@ -1,7 +1,8 @@
 /** The progress line on a terminal. Writes nothing to log files. */
 export class Progress {
-  readonly #isVisible = process.stderr.isTTY === true
-  readonly #hasColours = this.#isVisible && process.stderr.hasColors()
+  /** `bench:all` reads the lines of its parts, and sets `BENCH_TERMINAL` where it writes them to a terminal. */
+  readonly #isVisible = process.stderr.isTTY === true || process.env.BENCH_TERMINAL === '1'
+  readonly #hasColours = process.stderr.isTTY === true && process.stderr.hasColors()
   #done = 0
   #total = 1
 

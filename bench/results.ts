@@ -78,6 +78,21 @@ export function outlierIndexes(values: readonly number[]): number[] {
   return values.flatMap((value, index) => (Math.abs(value - middle) > OUTLIER_SHARE * middle ? [index] : []))
 }
 
+/** CPU use of other programs that needs no warning, in per cent of a processor. */
+const OTHERS_PERCENT_MAX = 10
+
+/** What other programs used at most; undefined where it is little. */
+export function mostUsedByOthers({ peers }: Pick<ScenarioResult, 'peers'>): number | undefined {
+  const others = Object.values(peers).flatMap(({ rounds }) => rounds.map(round => round.othersPercent ?? 0))
+  const most = Math.max(0, ...others)
+  return most > OTHERS_PERCENT_MAX ? most : undefined
+}
+
+/** Returns whether other programs, or another speed of the machine, make a run worth repeating. */
+export function isDisturbed(result: Pick<ScenarioResult, 'peers' | 'probeMs'>): boolean {
+  return mostUsedByOthers(result) !== undefined || outlierIndexes(result.probeMs).length > 0
+}
+
 function summary(name: MetricName, values: readonly number[]): number {
   const rule = summaryRule(name)
   if (rule === 'sum') return values.reduce((sum, value) => sum + value, 0)

@@ -1,10 +1,10 @@
 /** `npm run bench`: measures the gateway beside nginx, HAProxy and npm proxies (method: bench/README.md). */
-import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { cpus, release, tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { startBackends } from './backends/backends.ts'
 import { createCertificate } from './certificate.ts'
+import { environmentOf } from './environment.ts'
 import { HELP, type Options, readOptions, UsageError } from './options.ts'
 import { SLUICE_VARIANTS, sluiceBefore } from './peers/sluice-variants.ts'
 import { extraPeers } from './peers/extra.ts'
@@ -22,8 +22,6 @@ import { publish, record } from './report/publish.ts'
 import { scenarioTable } from './report/markdown.ts'
 import type { ScenarioResult, Environment } from './results.ts'
 import { Session } from './session.ts'
-
-const ROOT = resolve(import.meta.dirname, '..')
 
 /** Ports from the base port on: those of backends, and two for each peer. */
 const PORTS = 80
@@ -55,14 +53,7 @@ function choosePeers(options: Options): Peer[] {
 
 function describeEnvironment(peers: readonly Peer[]): Environment {
   const versions = peers.filter(peer => peer.missing() === undefined && !isThisCheckout(peer))
-  return {
-    processor: cpus()[0]?.model ?? 'unknown',
-    processors: cpus().length,
-    kernel: release(),
-    node: process.version,
-    commit: execFileSync('git', ['-C', ROOT, 'describe', '--always', '--dirty'], { encoding: 'utf8' }).trim(),
-    versions: Object.fromEntries(versions.map(peer => [peer.name, peer.version()])),
-  }
+  return environmentOf(Object.fromEntries(versions.map(peer => [peer.name, peer.version()])))
 }
 
 /** The version of a peer from this checkout is the commit. */
@@ -104,6 +95,8 @@ async function measure(
     for (const name of options.scenarios) {
       const result = await session.run(name)
       scenarios[name] = result
+      // An interruption keeps the scenarios so far.
+      record({ schema: 1, scenarios }, options.jsonFile)
       console.log(`${scenarioTable(name, result)}\n`)
     }
   } finally {

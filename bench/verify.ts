@@ -11,7 +11,8 @@ import { requestHead } from './request-head.ts'
 import { tokenIssuer } from './token-issuer.ts'
 import { acceptValue, ECHO_PATH, maskedFrame, unmaskedFrame, upgradeRequest } from './websocket.ts'
 
-const TIMEOUT_MS = 2000
+/** The first message of a worker takes seconds on a busy machine. */
+const TIMEOUT_MS = 10_000
 const HEAD_END = '\r\n\r\n'
 
 interface ReceivedResponse {

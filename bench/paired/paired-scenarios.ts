@@ -205,6 +205,8 @@ const HOT_PATH_COMPARISONS: readonly PlannedComparison[] = [
   { candidate: 'sluice-plain', baseline: 'nginx', limit: 0.85 },
   { candidate: 'sluice-plain', baseline: 'haproxy', limit: 1.15 },
   { candidate: 'sluice-jwt-log', baseline: 'nginx', limit: 1.1 },
+  { candidate: 'sluice-jwt', baseline: 'sluice-plain', per: 'ceiling', metric: 'userMicrosPerRequest', limit: 0.1 },
+  { candidate: 'sluice-log', baseline: 'sluice-plain', per: 'ceiling', metric: 'userMicrosPerRequest', limit: 0.3 },
 ]
 
 const HOT_PATH: PairedScenario = {
@@ -230,6 +232,18 @@ const HOT_PATH: PairedScenario = {
   connections: 64,
   roundsPerStart: 4,
   request: { ...GET, paths: ['/bench/1k'], tokens: 1 },
+}
+
+/** What a known token costs where the same one seldom comes twice in a row. */
+const HOT_PATH_TOKENS: PairedScenario = {
+  ...HOT_PATH,
+  title: 'Hot path: the same with 1,000 tokens in turn',
+  peers: ['ceiling', 'sluice-plain', 'sluice-jwt'],
+  comparisons: [
+    { candidate: 'sluice-jwt', baseline: 'sluice-plain', per: 'ceiling', metric: 'userMicrosPerRequest', limit: 0.2 },
+  ],
+  tokenCheckingPeers: ['sluice-jwt'],
+  request: { ...GET, paths: ['/bench/1k'], tokens: 1000 },
 }
 
 export const PAIRED_SCENARIOS: Readonly<Record<string, PairedScenario>> = {
@@ -267,6 +281,7 @@ export const PAIRED_SCENARIOS: Readonly<Record<string, PairedScenario>> = {
     warmClient: { connections: 8, ratePerSecond: 200 },
   },
   'hot-path-network': HOT_PATH,
+  'hot-path-tokens': HOT_PATH_TOKENS,
   'apis-same': apis('1, 100, 10,000 APIs: requests for one path', { paths: [`${contextOf(0)}/1.0.0/orders/00000`] }),
   'apis-spread': apis('1, 100, 10,000 APIs: requests for 10,000 different paths', { paths: [] }),
 }

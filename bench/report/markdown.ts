@@ -1,7 +1,7 @@
 /** Results as Markdown: one table per scenario, with the command that repeats it. */
 import { formatMetric, METRIC, type MetricName, metricTitle, type Sample } from '../metric.ts'
 import { verdictOf } from '../paired/paired-ratio.ts'
-import { type Comparison, outlierIndexes, type Results, type ScenarioResult } from '../results.ts'
+import { type Comparison, mostUsedByOthers, outlierIndexes, type Results, type ScenarioResult } from '../results.ts'
 import { SCENARIOS } from '../scenarios.ts'
 
 /** Ratios are relative to this peer, except in paired scenarios, which name their own. */
@@ -15,8 +15,6 @@ const RATIO_METRICS: readonly MetricName[] = [
   'cpuSecondsPerGigabyte',
   'p99Ms',
 ]
-/** CPU use of other programs that needs no warning. */
-const OTHERS_PERCENT_MAX = 10
 /** A beginning of the reason is enough here; the record contains all of it. */
 const REASON_CHARS_MAX = 300
 
@@ -40,9 +38,8 @@ function notes(result: ScenarioResult): string[] {
     const rounds = drifted.map(index => index + 1).join(', ')
     lines.push(`‡ The speed of the machine changed by more than a quarter in round ${rounds}: repeat the run.`)
   }
-  const others = Object.values(result.peers).flatMap(({ rounds }) => rounds.map(round => round.othersPercent ?? 0))
-  const most = Math.max(0, ...others)
-  if (most > OTHERS_PERCENT_MAX) {
+  const most = mostUsedByOthers(result)
+  if (most !== undefined) {
     lines.push(`‡ Other programs used up to ${most.toFixed(0)} % of a processor during the run: repeat it.`)
   }
   lines.push(...(result.comparisons ?? []).map(comparisonText), ...(result.notes ?? []))
@@ -100,16 +97,11 @@ export function orderedScenarios(results: Results): [string, ScenarioResult][] {
 }
 
 /** The machines and versions of all scenarios, each combination once. */
-function environments(results: Results): string {
+export function environments(results: Results): string {
   const lines = orderedScenarios(results).map(([, { environment }]) => {
     const { processors, processor, kernel, node } = environment
     const versions = [...new Set(Object.values(environment.versions))].join(', ')
     return `${processors} processors (${processor}), Linux ${kernel}, Node ${node}; ${versions}.`
   })
   return [...new Set(lines)].join('\n\n')
-}
-
-export function resultsText(results: Results): string {
-  const tables = orderedScenarios(results).map(([name, result]) => scenarioTable(name, result))
-  return [environments(results), ...tables].join('\n\n')
 }

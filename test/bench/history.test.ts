@@ -1,14 +1,11 @@
-/** The history of published runs: ratios, pictures, and the command that publishes everything. */
+/** The history of published runs: ratios, the picture and the page. */
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { commandLines } from '../../bench/all.ts'
-import { readOptions } from '../../bench/options.ts'
-import { addHistory, historyChart, historyPoints } from '../../bench/report/history.ts'
+import { addHistory, historyChart, historyPoints, historyText } from '../../bench/report/history.ts'
 import type { Results } from '../../bench/results.ts'
-import { SCENARIOS } from '../../bench/scenarios.ts'
 
 function run(startedAt: string, scenario: string, figures: Readonly<Record<string, object>>): Results {
   const peers = Object.fromEntries(Object.entries(figures).map(([peer, median]) => [peer, { median }]))
@@ -38,6 +35,16 @@ test('a run without the gateway, a reference or a figure leaves nothing', () => 
   for (const figures of none) assert.deepEqual(historyPoints(run('2026', 'bare', figures)), [])
 })
 
+test('a metric that one of both lacks is not compared', () => {
+  const lacking = run('2026', 'mediation-delay', {
+    'sluice-mediated': { idleLoopP99Ms: 0.5, besideP99Ms: 12 },
+    nginx: { idleLoopP99Ms: null, besideP99Ms: 24 },
+    haproxy: { idleLoopP99Ms: Number.NaN },
+  })
+  const points = historyPoints(lacking).map(({ reference, metric, ratio }) => [reference, metric, ratio])
+  assert.deepEqual(points, [['nginx', 'besideP99Ms', 0.5]])
+})
+
 test('a file keeps runs in the order of time, and a run once', t => {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-history-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))
@@ -58,12 +65,15 @@ test('a file keeps runs in the order of time, and a run once', t => {
   assert.match(svg, /0\.80 × nginx/)
   assert.match(svg, /0\.50 × haproxy/)
   assert.equal(historyChart(historyPoints(FIRST)), undefined)
+  assert.match(
+    historyText(all),
+    /^\| bare \| sluice \/ nginx \| CPU µs\/req \| 1\.20 \(2026-01-01 c0ffee\), 0\.80 \(2026-02-02 c0ffee\) \|$/m,
+  )
 })
 
-test('one command runs and publishes every scenario with options that exist', () => {
-  const lines = commandLines(false)
-  const scenarios = new Set(lines.flatMap(words => readOptions(words)!.scenarios))
-  assert.deepEqual([...scenarios].sort(), Object.keys(SCENARIOS).sort())
-  assert.ok(lines.every(words => readOptions(words)!.write))
-  assert.ok(commandLines(true).every(words => !readOptions(words)!.write))
+test('the picture names the line of equal cost, its scale, and the days of the first and the last run', () => {
+  const figures = { sluice: { cpuMicrosPerRequest: 21 }, nginx: { cpuMicrosPerRequest: 10 } }
+  const svg = historyChart([...historyPoints(FIRST), ...historyPoints(run('2026-02-02T00:00', 'bare', figures))])!
+  const texts = [...svg.matchAll(/<text[^>]*>([^<]*)<\/text>/g)].map(([, text]) => text)
+  for (const text of ['bare: sluice', '1', '2', '2026-01-01', '2026-02-02']) assert.ok(texts.includes(text), text)
 })

@@ -25,8 +25,9 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const EXCHANGES = 256
 const ROWS = Object.keys(REPLAY_ROWS)
 
-test('hot-path selects the replay and the scenario over a network', () => {
-  assert.deepEqual(readOptions(['--scenario', 'hot-path'])?.scenarios, ['hot-path-replay', 'hot-path-network'])
+test('hot-path selects the replay and the scenarios over a network', () => {
+  const names = ['hot-path-replay', 'hot-path-network', 'hot-path-tokens']
+  assert.deepEqual(readOptions(['--scenario', 'hot-path'])?.scenarios, names)
 })
 
 test('the replay runs each variant; its table has a row for each, with time by phase and allocations', async () => {

@@ -29,7 +29,7 @@ test('the name of a group selects its scenarios, unless a scenario has that name
 test('names of groups select all paired scenarios, and --before takes the folder of another checkout', () => {
   const { scenarios, beforeFolder } = readOptions([
     '--scenario',
-    'chain,secured,hot-path-network,apis,limits,refused,mediation',
+    'chain,secured,hot-path-network,hot-path-tokens,apis,limits,refused,mediation',
     '--before',
     '/elsewhere',
   ])!
