@@ -37,6 +37,8 @@ const CONNECTIONS_MAX = 1024
 /** A peer that has not greeted by then is cut. */
 const HELLO_MS = 5000
 const HELLO_BYTES_MAX = 8192
+/** A refused peer has this long to read why; what it sends meanwhile is dropped. */
+const LINGER_MS = 500
 const MESSAGE = 'a gateway is refused'
 
 export class ReportServer {
@@ -82,16 +84,17 @@ export class ReportServer {
   #serve(socket: Socket): void {
     this.#sockets.add(socket)
     const address = socket.remoteAddress ?? ''
-    const timer = setTimeout(() => socket.destroy(), HELLO_MS)
+    let timer = setTimeout(() => socket.destroy(), HELLO_MS)
     const reader = new FrameReader(HELLO_BYTES_MAX)
-    let hasGreeted = false
+    let state: 'unknown' | 'greeted' | 'refused' = 'unknown'
     socket.on('data', (chunk: Buffer) => {
+      if (state === 'refused') return
       try {
         for (const { type, body } of reader.read(chunk)) {
-          if (hasGreeted) this.#receive(socket, type, body)
+          if (state === 'greeted') this.#receive(socket, type, body)
           else {
             this.#greet(type, body)
-            hasGreeted = true
+            state = 'greeted'
             reader.bytesMax = FRAME_BYTES_MAX
             clearTimeout(timer)
             socket.write(ack(0))
@@ -99,6 +102,9 @@ export class ReportServer {
         }
       } catch (error) {
         const cause = error instanceof ReportMalformed ? error.message : 'internal error'
+        state = 'refused'
+        clearTimeout(timer)
+        timer = setTimeout(() => socket.destroy(), LINGER_MS)
         socket.end(frame(FRAME.REFUSED, Buffer.from(cause)))
         this.#refused(address, (error as Error).message)
       }

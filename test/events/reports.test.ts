@@ -242,6 +242,21 @@ for (const [what, bytes] of [
   })
 }
 
+test('a gateway that was refused is not heard again on its connection', async () => {
+  const manager = await receiver()
+  const socket = connect({ port: manager.port, host: '127.0.0.1', allowHalfOpen: true })
+  const hello = (password: string) =>
+    frame(FRAME.HELLO, Buffer.from(JSON.stringify({ version: 1, node: 'n', ...ACCOUNT, password })))
+  socket.resume().write(hello('a first guess'))
+  await once(socket, 'end')
+  socket.on('error', () => {})
+  socket.write(hello('a second guess'))
+  // The traffic manager closes the connection of a peer that does not.
+  await once(socket, 'close')
+  assert.equal(manager.counted.size, 0)
+  assert.equal(manager.reports.length, 1)
+})
+
 test('a decision that holds is repeated once a second while its key is reported, and not in the next window', () => {
   const decisions: Decision[] = []
   let nowMs = Date.UTC(2026, 0, 1)
