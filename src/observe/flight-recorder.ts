@@ -89,6 +89,8 @@ export interface FailureQuery {
   readonly since?: number
   /** The same by reactor, for a client that asks again. */
   readonly sinceOf?: readonly number[]
+  /** Newest exchanges of one API, code and status: further ones are omitted, because they hide the others. */
+  readonly perSort?: number
   readonly limit: number
 }
 
@@ -234,7 +236,7 @@ export class FlightRecorder {
     const matching = [...this.#failed.entries, ...this.#refused.entries]
       .filter(entry => entry.endedMs > since && matches(entry, query))
       .sort((one, other) => other.endedMs - one.endedMs)
-    const rows = matching
+    const rows = newestOfSorts(matching, query.perSort ?? Infinity)
       .slice(0, query.limit)
       .map(({ recorded, ...entry }) => ({ ...entry, ...readTimeline(recorded) }))
     return { rows, omitted: matching.length - rows.length, skipped: this.#skipped }
@@ -248,6 +250,17 @@ function matches(entry: Entry, { id, api, code, status, side }: FailureQuery): b
   if (side !== undefined && side !== entry.side) return false
   if (status === undefined) return true
   return status === (status <= CLASS_MAX ? Math.floor(entry.status / CLASS_SIZE) : entry.status)
+}
+
+function newestOfSorts(newestFirst: readonly Entry[], most: number): readonly Entry[] {
+  if (most === Infinity) return newestFirst
+  const counts = new Map<string, number>()
+  return newestFirst.filter(({ api, apiVersion, code, errorBase, status, kind }) => {
+    const sort = `${api}:${apiVersion} ${code} ${errorBase} ${status} ${kind}`
+    const count = (counts.get(sort) ?? 0) + 1
+    counts.set(sort, count)
+    return count <= most
+  })
 }
 
 function kindOf({ errorBase, status, sourceState }: Exchange): FailureKind {

@@ -16,6 +16,7 @@ import { apiIdentity, type ApiPlan, type ReactorPlan } from '../plan/reactor-pla
 import type { Side } from '../protocol/machine.ts'
 import type { ApiService } from './api-service.ts'
 import type { EndpointService } from './endpoint-service.ts'
+import { listFailures } from './failure-service.ts'
 import type { PoolService } from './pool-service.ts'
 import type { Readiness } from './readiness.ts'
 import type { ReactorPool } from './reactor-pool.ts'
@@ -25,6 +26,8 @@ import type { ThrottleService } from './throttle-service.ts'
 const ROWS_MAX = 2000
 const COUNTERS_MAX = 50
 const FAILURES_MAX = 50
+/** Of one API, code and status: requests beyond a limit come by the hundred. */
+const FAILURES_PER_SORT = 4
 const VALUE_CHARS_MAX = 300
 /** A reactor that does not tell its connections in time is left out of the sums. */
 const REACTOR_MS = 900
@@ -80,12 +83,10 @@ export class DashboardService {
     else if (gateway !== null) {
       const { counts, ...numbers } = countsOf(metrics)
       const { requests, bytesToClients, bytesFromClients } = counts
-      const durations = this.#durations(gateway.plan.apiMetrics)
       this.#samples.push({
         ...numbers,
+        ...this.#exchanges(gateway.plan.apiMetrics),
         counts: { requests, bytesToClients, bytesFromClients },
-        durations,
-        bounds: BOUNDS,
       })
       if (this.#samples.length > SAMPLES_MAX) this.#samples.shift()
     }
@@ -104,8 +105,7 @@ export class DashboardService {
     return {
       ...numbers,
       ...(await connectionStates(gateway)),
-      durations: this.#durations(gateway.plan.apiMetrics),
-      bounds: BOUNDS,
+      ...this.#exchanges(gateway.plan.apiMetrics),
       reactors: gateway.plan.reactors,
       level: gateway.plan.level,
       pools: byName(pools, ({ name }) => name),
@@ -114,14 +114,15 @@ export class DashboardService {
     }
   }
 
-  /** Of all APIs, and of requests to none. */
-  #durations(memory: SharedArrayBuffer): Tree {
+  /** Of all APIs, and of requests to none: responses that the gateway made for want of another, and times. */
+  #exchanges(memory: SharedArrayBuffer): Tree {
     const rows = new Set([NO_API_ROW, OTHER_APIS_ROW, ...this.#sources.plans().map(({ metricsRow }) => metricsRow)])
     const sums = [...rows].map(row => sumOfRow(memory, row))
-    return {
+    const durations = {
       total: numbered(added(sums.map(({ total }) => total))),
       backend: numbered(added(sums.map(({ backend }) => backend))),
     }
+    return { gatewayFaults: sums.reduce((sum, { faults }) => sum + faults, 0), durations, bounds: BOUNDS }
   }
 
   async #lists(): Promise<Tree> {
@@ -237,13 +238,11 @@ function numbered(values: readonly number[]): Readonly<Record<string, number>> {
   return Object.fromEntries(values.flatMap((value, at) => (value === 0 ? [] : [[String(at), value]])))
 }
 
-/** The last failures of all reactors, by their ids. */
+/** The last failures of all reactors, by their ids; a few of each sort. */
 async function failuresOf({ reactors }: NonNullable<DashboardSources['gateway']>): Promise<Tree> {
-  const lists = await Promise.all(reactors.call({ kind: 'failures', query: { limit: FAILURES_MAX } }, REACTOR_MS))
-  const rows = lists.flatMap(list => list?.rows ?? []).sort((one, other) => other.endedMs - one.endedMs)
-  const shown = rows.slice(0, FAILURES_MAX)
-  const omitted = lists.reduce((sum, list) => sum + (list?.omitted ?? 0), rows.length - shown.length)
-  return { failures: Object.fromEntries(shown.map(row => [row.id, failureRow(row)])), failuresOmitted: omitted }
+  const query = { limit: FAILURES_MAX, perSort: FAILURES_PER_SORT }
+  const { rows, omitted } = await listFailures(query, call => reactors.call(call, REACTOR_MS))
+  return { failures: Object.fromEntries(rows.map(row => [row.id, failureRow(row)])), failuresOmitted: omitted }
 }
 
 /** Steps as one text: `us side event state`, one per line. */

@@ -329,6 +329,22 @@ test('filters select by API, code, status, class, side, id and time', async () =
   for (const [query, expected] of cases) assert.deepEqual(list(query), expected, JSON.stringify(query))
 })
 
+test('of each sort the newest are listed, so that refused requests hide no failed backend', async () => {
+  const client = await connect()
+  client.send(get('/refused/x'))
+  await takeResponse(client)
+  verdict = () => refusal(900800)
+  for (let request = 0; request < 5; request++) {
+    client.send(get(`/echo/${request}`))
+    await takeResponse(client)
+  }
+  const rows = list({ limit: 3, perSort: 2 })
+  assert.deepEqual(
+    rows.map(({ path }) => path),
+    ['/echo/4', '/echo/3', '/refused/x'],
+  )
+})
+
 test('hostile targets are kept without secrets, control characters, and beyond a length', async () => {
   verdict = () => refusal(405)
   const client = await connect()

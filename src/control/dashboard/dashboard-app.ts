@@ -4,6 +4,7 @@ import type { ConfigurationRow, DashboardPart, DashboardParts } from '../../plan
 import { RegistryUnavailable } from '../registry/registry-errors.ts'
 import { authorizationErrorResponse, seeOther } from '../oauth/authorization-endpoint.ts'
 import type { KeyManager } from '../oauth/key-manager.ts'
+import { describeCodes } from './codes.ts'
 import { DashboardFeed } from './feed.ts'
 import { describeMachines } from './machines.ts'
 import { PAGE, SIGN_IN, SignIn, type SignedIn } from './sign-in.ts'
@@ -69,8 +70,9 @@ export function openDashboard(options: DashboardOptions): Dashboard {
   app.post(SIGN_IN, context => signIn.post(context))
   app.post(`${PAGE}/sign-out`, async context => {
     const user = await signIn.find(context)
-    // Another site, which cannot send the cookie, signs nobody out.
     if (user === null) return seeOther(SIGN_IN)
+    // The cookie keeps other sites out, but not other ports of this host.
+    if (!signIn.isOwnPage(context)) return context.text('the request comes from another page\n', 403)
     feed.end(user.session)
     return signIn.end(context)
   })
@@ -80,10 +82,14 @@ export function openDashboard(options: DashboardOptions): Dashboard {
       return user === null ? context.json({ error: 'sign in first' }, 401) : respond(context, user)
     })
   }
-  guarded('machines', (context, { name }) => context.json({ user: name, machines: describeMachines() }))
+  guarded('machines', (context, { name }) => {
+    return context.json({ user: name, machines: describeMachines(), ...describeCodes() })
+  })
   guarded('history', async context => context.json((await options.gather(['history'])).history ?? {}))
   guarded('configuration', async context => context.json({ keys: await options.configuration() }))
   guarded('events', (context, user) => {
+    // hono serves HEAD by GET, and nobody would read or end the stream.
+    if (context.req.method !== 'GET') return context.json({ error: 'only GET' }, 405, { Allow: 'GET' })
     const viewer = { session: user.session, isAllowed: () => signIn.holds(context, user) }
     const stream = feed.open(viewer)
     if (stream === null) return context.json({ error: 'too many viewers' }, 503)

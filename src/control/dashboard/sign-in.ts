@@ -26,6 +26,11 @@ export const SIGN_IN = `${PAGE}/sign-in`
 const DASHBOARD_COOKIE = 'dashboard'
 const STRICT = { ...COOKIE, sameSite: 'Strict' } as const
 const PURPOSE = 'dashboard sign-in'
+/** Sessions are in memory. */
+const ENDED = 'The session has ended, or the gateway was started again. Sign in again.'
+
+/** Values of Sec-Fetch-Site: the same scheme, host and port, or the user himself. */
+const SITES = ['same-origin', 'none']
 
 export interface SignedIn {
   readonly session: BrowserSession
@@ -61,7 +66,8 @@ export class SignIn {
     countRequest(this.#manager, context)
     const cookie = getCookie(context, SESSION_COOKIE, 'host') ?? ''
     const session = cookie === '' ? null : this.#manager.sessions.find(cookie)
-    if (session === null || session.tenant !== SUPER_TENANT) return this.#form(context, '', 200)
+    const note = context.req.query('ended') === undefined ? '' : ENDED
+    if (session === null || session.tenant !== SUPER_TENANT) return this.#form(context, note, 200)
     if (!(await this.#mayUse(session))) return this.#form(context, refusalOf(session.user), 403)
     await this.#start(context, session.user)
     // A link on another site may have led here, and a redirect would still count as that site's: no strict cookie.
@@ -89,6 +95,13 @@ export class SignIn {
     manager.report('info', 'dashboard sign-in', { USER: user.name, CLIENT_ADDRESS: address })
     await this.#start(context, user.name)
     return withCookies(context, seeOther(PAGE))
+  }
+
+  /** Whether a page of this listener makes the request; browsers tell where it comes from. */
+  isOwnPage({ req }: Context): boolean {
+    const origin = req.header('origin')
+    const isOwn = origin === undefined || origin === this.#manager.origin || origin === new URL(req.url).origin
+    return isOwn && SITES.includes(req.header('sec-fetch-site') ?? 'none')
   }
 
   /** Ends the session of the dashboard, and the key manager's login too: it would start the next session at once. */

@@ -4,10 +4,13 @@ import { after, beforeEach, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openDashboard, type PageFile } from '../../../src/control/dashboard/dashboard-app.ts'
 import { VIEWERS_MAX } from '../../../src/control/dashboard/feed.ts'
+import type { User } from '../../../src/control/registry/entities.ts'
 import { SOURCE, TARGET } from '../../../src/protocol/transitions.ts'
 import { ADMIN_PASSWORD, startKeyManager, USER } from '../oauth/running-key-manager.ts'
 
-const running = await startKeyManager()
+/** What the clock of the key manager is ahead. */
+let aheadMs = 0
+const running = await startKeyManager({ now: () => Date.now() + aheadMs })
 const { manager, registry, origin } = running
 const page: PageFile = { type: 'text/html; charset=utf-8', text: '<p>page</p>', tag: '"1"' }
 let isOpen = true
@@ -37,11 +40,12 @@ interface Asked {
   readonly cookies?: Readonly<Record<string, string>>
   readonly form?: Readonly<Record<string, string>>
   readonly headers?: Readonly<Record<string, string>>
+  readonly method?: string
 }
 
-async function ask(path: string, { cookies = {}, form, headers = {} }: Asked = {}): Promise<Response> {
+async function ask(path: string, { cookies = {}, form, headers = {}, method = 'GET' }: Asked = {}): Promise<Response> {
   const cookie = Object.entries(cookies).map(([name, value]) => `${name}=${value}`)
-  const body = form === undefined ? {} : { method: 'POST', body: new URLSearchParams(form) }
+  const body = form === undefined ? { method } : { method: 'POST', body: new URLSearchParams(form) }
   const request = new Request(`${origin}${path}`, { ...body, headers: { ...headers, cookie: cookie.join('; ') } })
   return dashboard.fetch(request, { clientAddress: '127.0.0.1' })
 }
@@ -67,9 +71,13 @@ async function signIn(username: string, password: string): Promise<Response> {
   })
 }
 
-async function adminCookies(): Promise<Readonly<Record<string, string>>> {
-  const [value = ''] = cookiesOf(await signIn('admin', ADMIN_PASSWORD)).get('__Host-dashboard')!
+async function cookiesOfUser(name: string, password: string): Promise<Readonly<Record<string, string>>> {
+  const [value = ''] = cookiesOf(await signIn(name, password)).get('__Host-dashboard')!
   return { '__Host-dashboard': value }
+}
+
+function adminCookies(): Promise<Readonly<Record<string, string>>> {
+  return cookiesOfUser('admin', ADMIN_PASSWORD)
 }
 
 /** Reads server-sent events one by one. */
@@ -240,6 +248,95 @@ test('a stream ends when its user signs out, or may no longer use the dashboard'
   let last = ''
   for (let event = await second.next(); event !== null; event = await second.next()) last = event[0]
   assert.equal(last, 'signed-out')
+})
+
+/** The last event of a stream that has begun; `change` happens behind its first one. */
+async function lastEvent(cookies: Asked['cookies'] & object, change: () => Promise<unknown> | void): Promise<string> {
+  const stream = new Events(await ask('/dashboard/events', { cookies }))
+  await stream.next()
+  await change()
+  let last = ''
+  for (let event = await stream.next(); event !== null; event = await stream.next()) last = event[0]
+  return last
+}
+
+const DAY_MS = 24 * 3_600_000
+const ENDINGS: readonly (readonly [string, () => Promise<unknown> | void])[] = [
+  [
+    'a session that is over',
+    () => {
+      aheadMs += DAY_MS
+    },
+  ],
+  ['a role that is taken away', async () => registry.users.update((await operator()).id, { roles: [] })],
+  ['a locked account', async () => registry.users.update((await operator()).id, { isLocked: true })],
+  ['a changed password', async () => registry.users.setPassword((await operator()).id, 'another-Pass-3')],
+  ['an account that is removed', async () => registry.users.remove((await operator()).id)],
+]
+const OPERATOR = { name: 'robert', password: 'opera-Tions-5' }
+async function operator(): Promise<User> {
+  return (await registry.users.find(OPERATOR.name, 'carbon.super')) ?? assert.fail('there is no operator')
+}
+
+for (const [title, end] of ENDINGS) {
+  test(`${title} ends the stream of its viewer`, async t => {
+    const account = { name: OPERATOR.name, tenant: 'carbon.super', roles: ['admin'], claims: {} }
+    await registry.users.create(account, OPERATOR.password)
+    t.after(async () => {
+      const left = await registry.users.find(OPERATOR.name, 'carbon.super')
+      if (left !== null) await registry.users.remove(left.id)
+    })
+    const cookies = await cookiesOfUser(OPERATOR.name, OPERATOR.password)
+    assert.equal(await lastEvent(cookies, end), 'signed-out')
+  })
+}
+
+test('a page that has lost its session leads to a form that says so', async () => {
+  assert.doesNotMatch(await (await ask('/dashboard/sign-in')).text(), /has ended/)
+  assert.match(await (await ask('/dashboard/sign-in?ended')).text(), /The session has ended/)
+})
+
+test('a request for the head alone takes no place of a viewer (RFC 9110 9.3.2)', async () => {
+  const cookies = await adminCookies()
+  const before = gathered
+  for (let request = 0; request <= VIEWERS_MAX; request++) {
+    const { status, body } = await ask('/dashboard/events', { cookies, method: 'HEAD' })
+    assert.deepEqual([status, body], [405, null])
+  }
+  const opened = await ask('/dashboard/events', { cookies })
+  assert.equal(opened.status, 200)
+  await opened.body!.cancel()
+  assert.ok(gathered - before <= 1)
+})
+
+test('of 200 viewers at once as many are served as may be, and they share gatherings', async () => {
+  const cookies = await adminCookies()
+  const before = gathered
+  const answers = await Promise.all(Array.from({ length: 200 }, () => ask('/dashboard/events', { cookies })))
+  const served = answers.filter(({ status }) => status === 200)
+  assert.equal(served.length, VIEWERS_MAX)
+  assert.ok(answers.every(({ status }) => status === 200 || status === 503))
+  const streams = served.map(answer => new Events(answer))
+  for (const stream of streams) assert.equal((await stream.next())![0], 'state')
+  for (const stream of streams) await stream.cancel()
+  assert.ok(gathered - before < VIEWERS_MAX / 2, `${gathered - before} gatherings`)
+})
+
+test('a sign-out that another site or program of this host asks for has no effect', async () => {
+  const cookies = await adminCookies()
+  for (const headers of [
+    { origin: 'https://evil.example' },
+    { origin: 'http://localhost:3000' },
+    { origin: 'null' },
+    { 'sec-fetch-site': 'same-site' },
+    { 'sec-fetch-site': 'cross-site' },
+  ]) {
+    const answer = await ask('/dashboard/sign-out', { cookies, form: {}, headers })
+    assert.equal(answer.status, 403, JSON.stringify(headers))
+  }
+  assert.equal((await ask('/dashboard/machines', { cookies })).status, 200)
+  assert.equal((await ask('/dashboard/sign-out', { cookies, form: {}, headers: { origin } })).status, 303)
+  assert.equal((await ask('/dashboard/machines', { cookies })).status, 401)
 })
 
 test('the number of viewers is limited', async () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { describeMachines } from '../../../src/control/dashboard/machines.ts'
-import { bytes, milliseconds, span } from '../../../src/control/dashboard/page/format.js'
+import { bytes, duration, milliseconds, span } from '../../../src/control/dashboard/page/format.js'
 import { linesOf, place, route } from '../../../src/control/dashboard/page/layout.js'
 import { History, perSecond, POINTS, quantile } from '../../../src/control/dashboard/page/rates.js'
 
@@ -30,6 +30,7 @@ test('a rate of a counter that was reset, or without time, is unknown', () => {
 
 test('a history holds as many points as a chart shows', () => {
   const history = new History(1)
+  assert.equal(history.highest(0), null)
   for (let at = 0; at < POINTS + 10; at++) history.add(at, [at === POINTS ? 999 : null])
   assert.equal(history.columns[0]!.length, POINTS)
   assert.equal(history.highest(0), 999)
@@ -38,10 +39,11 @@ test('a history holds as many points as a chart shows', () => {
 
 test('units fit the size of a value', () => {
   assert.deepEqual([0, 1023, 1024, 5 * 1024 ** 3, Number.NaN].map(bytes), ['0 B', '1,023 B', '1 KiB', '5 GiB', '–'])
-  assert.deepEqual([0.25, 12.34, 2500, 61_000, null].map(milliseconds), [
-    ...['250 µs', '12.3 ms', '2,500 ms', '1 min 1 s', '–'],
+  assert.deepEqual([0, 0.25, 12.34, 999, 2500, 61_000, null].map(milliseconds), [
+    ...['0 ms', '250 µs', '12.3 ms', '999 ms', '2.5 s', '1 min 1 s', '–'],
   ])
   assert.deepEqual([5, 3700, 90_000].map(span), ['5 s', '1 h 1 min', '1 d 1 h'])
+  assert.deepEqual([0, 79, 250].map(duration), ['< 0.1 ms', '< 0.1 ms', '250 µs'])
 })
 
 /** Points of a path that holds M, L and Q with absolute coordinates. */
@@ -93,5 +95,6 @@ test('a state that the page does not know is drawn too', () => {
 })
 
 test('a long name of a state takes several lines', () => {
-  assert.deepEqual(linesOf('TUNNEL_BACKEND_ENDED'), ['TUNNEL_BACKEND', 'ENDED'])
+  assert.deepEqual(linesOf('TUNNEL_BACKEND_ENDED', 15), ['TUNNEL_BACKEND', 'ENDED'])
+  assert.deepEqual(linesOf('TUNNEL_BACKEND_ENDED', 10), ['TUNNEL', 'BACKEND', 'ENDED'])
 })

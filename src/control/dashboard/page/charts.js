@@ -14,12 +14,14 @@ export class Chart {
   #series
   #format
   #steps
+  #isLogarithmic
   #cells
   #holder
 
   /** `series`: names with the CSS variables of their colours. `format`: text of a value. `steps`: of the axis. */
-  constructor(parent, title, series, format, steps = undefined) {
+  constructor(parent, title, series, { format, steps, isLogarithmic = false }) {
     this.#steps = steps
+    this.#isLogarithmic = isLogarithmic
     this.#series = series
     this.#format = format
     this.#history = new History(series.length)
@@ -83,14 +85,15 @@ export class Chart {
       legend: { show: false },
       cursor: { show: false },
       padding: [8, 8, 0, 0],
-      scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
+      scales: { y: this.#isLogarithmic ? { distr: LOGARITHMIC, range: decades } : { range: fromZero } },
       axes: [
         { ...axis, space: 70, size: 28, values: (plot, times) => times.map(time => clockAt(plot, time)) },
         {
           ...axis,
           size: 62,
+          ...(this.#isLogarithmic ? { filter: powersOfTen, grid: { ...axis.grid, filter: powersOfTen } } : {}),
           ...(this.#steps === undefined ? {} : { incrs: this.#steps }),
-          values: (_, values) => values.map(value => this.#format(value)),
+          values: (_, values) => values.map(value => (value === null ? '' : this.#format(value))),
         },
       ],
       series: [
@@ -105,6 +108,25 @@ export class Chart {
       ],
     }
   }
+}
+
+/** uPlot's number of this distribution. */
+const LOGARITHMIC = 3
+
+/** Whole powers of ten around the values; without any those of usual times. */
+function decades(_, min, max) {
+  if (!(min > 0)) return [1, 1000]
+  const [low, high] = [10 ** Math.floor(Math.log10(min)), 10 ** Math.ceil(Math.log10(max))]
+  return [low, high > low ? high : low * 10]
+}
+
+/** Labels and lines of the axis; null hides one. */
+function powersOfTen(_, splits) {
+  return splits.map(value => (Number.isInteger(Math.log10(value)) ? value : null))
+}
+
+function fromZero(_, __, max) {
+  return [0, max > 0 ? max * 1.1 : 1]
 }
 
 function color(variable) {

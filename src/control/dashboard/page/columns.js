@@ -1,6 +1,7 @@
 /** The tables of the page: which columns each one has, and which values stand out. */
 import { byId } from './dom.js'
-import { bytes, clock, count, milliseconds, percent, rate } from './format.js'
+import { bytes, count, milliseconds, moment, percent, rate } from './format.js'
+import { meaningOf } from './codes.js'
 import { Table } from './tables.js'
 
 const ENDPOINT_TONES = { ACTIVE: 'good', TIMEOUT: 'warn', SUSPENDED: 'bad', OFF: 'off' }
@@ -28,7 +29,7 @@ function endpointsTable() {
       long('Endpoint', (_, name) => name),
       { ...word('State', row => row.state), tone: row => ENDPOINT_TONES[row.state] ?? 'none' },
       long('URL', row => row.url),
-      { ...number('Tried again in', row => (row.retryInMs < 0 ? null : row.retryInMs), milliseconds) },
+      { ...number('Retried in', row => (row.retryInMs < 0 ? null : row.retryInMs), milliseconds) },
       number('Failures', row => row.failures),
       number('Suspensions', row => row.suspensions),
       number('Recoveries', row => row.recoveries),
@@ -69,7 +70,12 @@ function limitsTable() {
       number('Limit', row => row.limit),
       number('Per second', row => row.rate, rate),
       { ...number('Refused', row => row.refused), tone: row => (row.refused > 0 ? 'warn' : 'none') },
-      { title: 'Starts anew at', text: row => clock(row.resetsAtMs), sort: row => row.resetsAtMs, isNumber: true },
+      {
+        title: 'Resets at',
+        text: row => moment(row.resetsAtMs, Date.now()),
+        sort: row => row.resetsAtMs,
+        isNumber: true,
+      },
     ],
     { sort: 2, isDescending: true, empty: 'No counter is in use.' },
   )
@@ -113,11 +119,11 @@ function threadsTable() {
     [
       word('Thread', (_, name) => name),
       {
-        ...number('Delay of the event loop', row => row.delayMs, milliseconds),
+        ...number('Event loop delay', row => row.delayMs, milliseconds),
         tone: row => (row.delayMs > DELAY_WARN_MS ? 'warn' : 'none'),
       },
       number('Heap in use', row => row.heapUsed, bytes),
-      number('Limit of the heap', row => row.heapLimit, bytes),
+      number('Heap limit', row => row.heapLimit, bytes),
       number('External memory', row => row.external, bytes),
     ],
     {},
@@ -127,14 +133,14 @@ function threadsTable() {
 function faultsTable() {
   return new Table(
     byId('faults-table'),
-    'Failures by code and state',
+    'Connection failures by code and state',
     [
+      word('Code', (_, name) => name.split(' ')[1]),
       word('Side', (_, name) => (name.startsWith('source') ? 'client' : 'backend')),
-      word('Base code', (_, name) => name.split(' ')[1]),
-      word('State', (_, name) => name.split(' ')[2]),
+      long('Meaning', (_, name) => meaningOf(...name.split(' '))),
       { title: 'Count', text: value => count(value), sort: value => value, isNumber: true },
     ],
-    { sort: 3, isDescending: true, empty: 'No failure has been counted.' },
+    { sort: 3, isDescending: true, empty: 'No connection has failed since the start.' },
   )
 }
 

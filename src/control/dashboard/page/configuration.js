@@ -1,4 +1,4 @@
-/** The effective configuration, fetched when somebody asks for it. */
+/** The effective configuration, fetched when it comes into sight and when somebody asks for it. */
 import { byId, setText } from './dom.js'
 import { Table } from './tables.js'
 
@@ -10,22 +10,23 @@ export function wireConfiguration(unauthorized) {
     byId('configuration-table'),
     'Configuration',
     [
-      { title: 'Key', text: row => row.key, isLong: true },
+      { title: 'Key', text: row => row.key, isLong: true, isWide: true },
       { title: 'Value', text: row => row.value, isLong: true },
       { title: 'From', text: row => fromOf(row), isLong: true, tone: row => (row.where === '' ? 'off' : 'none') },
       { title: 'A change acts', text: row => APPLIES[row.appliesAfter] },
       { title: 'Meaning', text: row => row.meaning.replaceAll('`', ''), isLong: true },
     ],
-    { filter: 'Filter keys', empty: 'Not loaded.' },
+    { filter: 'Filter keys', empty: 'Not loaded, or no key is set.' },
   )
   const [button, onlySet] = [byId('configuration-load'), byId('configuration-set')]
   let rows = []
+  let isWanted = true
   const show = () => {
     const shown = rows.filter(({ where }) => where !== '' || !onlySet.checked)
     table.show(() => shown.map(row => [row.key, row]))
   }
-  onlySet.addEventListener('change', show)
-  button.addEventListener('click', async () => {
+  const load = async () => {
+    isWanted = false
     button.disabled = true
     try {
       const response = await fetch('/dashboard/configuration')
@@ -38,7 +39,14 @@ export function wireConfiguration(unauthorized) {
     } finally {
       button.disabled = false
     }
-  })
+  }
+  onlySet.addEventListener('change', show)
+  button.addEventListener('click', () => void load())
+  // Most viewers never look at it.
+  new IntersectionObserver(([entry]) => {
+    if (entry.isIntersecting && isWanted) void load()
+  }).observe(byId('configuration'))
+  show()
 }
 
 function fromOf({ where, overridden }) {

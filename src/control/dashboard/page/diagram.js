@@ -4,10 +4,11 @@ import { count } from './format.js'
 import { linesOf, place, route } from './layout.js'
 
 /** Below this width of the page the machine runs downwards. */
-const UPRIGHT_BELOW = 780
+const UPRIGHT_BELOW = 900
 /** These events lead from nearly every state to the end: they are drawn while a state is chosen. */
 const HANG_UP = ['CLOSE', 'SOCKET_CLOSED']
-const LINE_HEIGHT = 12
+const LINE_HEIGHT = 12.5
+const ARROW = 9
 const ARROWS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] }
 
 export class Diagram {
@@ -54,9 +55,7 @@ export class Diagram {
     const { states, transitions } = this.#machine
     const plan = place(states, this.#isUpright)
     this.#plan = plan
-    const marker = `arrow-${this.#side}`
-    const arrow = drawing('path', { d: 'M0 0L8 4L0 8z', class: 'arrow' })
-    const head = { id: marker, viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto' }
+    const markers = ['', '-near'].map(kind => this.#arrow(kind))
     const svg = drawing(
       'svg',
       {
@@ -64,9 +63,9 @@ export class Diagram {
         role: 'group',
         'aria-label': `States of ${this.#side} connections`,
       },
-      drawing('defs', {}, drawing('marker', head, arrow)),
+      drawing('defs', {}, ...markers),
     )
-    this.#edges = transitions.filter(({ from, to }) => from !== to).map(edge => this.#edge(edge, plan, marker))
+    this.#edges = transitions.filter(({ from, to }) => from !== to).map(edge => this.#edge(edge, plan))
     svg.append(...this.#edges.map(({ path }) => path))
     this.#nodes = new Map(states.map(state => [state, this.#node(state, plan.boxes.get(state))]))
     svg.append(...[...this.#nodes.values()].map(({ group }) => group))
@@ -76,7 +75,17 @@ export class Diagram {
     this.#choose(this.#chosen)
   }
 
-  #edge({ from, to, events }, plan, marker) {
+  /** `kind`: behind the name of the marker. */
+  #arrow(kind) {
+    const size = { viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: ARROW, markerHeight: ARROW }
+    return drawing(
+      'marker',
+      { id: `arrow-${this.#side}${kind}`, ...size, markerUnits: 'userSpaceOnUse', orient: 'auto' },
+      drawing('path', { d: 'M0 0L8 4L0 8z', class: `arrow${kind}` }),
+    )
+  }
+
+  #edge({ from, to, events }, plan) {
     const isReversed = this.#machine.transitions.some(other => other.from === to && other.to === from)
     const isHangUp = events.every(event => HANG_UP.includes(event))
     const path = drawing(
@@ -86,7 +95,7 @@ export class Diagram {
         class: isHangUp ? 'edge hang-up' : 'edge',
         'data-from': from,
         'data-to': to,
-        'marker-end': `url(#${marker})`,
+        'marker-end': `url(#arrow-${this.#side})`,
         'aria-hidden': 'true',
       },
       drawing('title', {}, `${from} → ${to}: ${events.join(', ')}`),
@@ -95,7 +104,7 @@ export class Diagram {
   }
 
   #node(state, { x, y, width, height }) {
-    const lines = linesOf(state)
+    const lines = linesOf(state, this.#plan.grid.chars)
     const top = y - height / 2
     const number = drawing('text', { x, y: top + height - 8, class: 'number' }, '0')
     const names = lines.map((line, at) => drawing('text', { x, y: top + 14 + at * LINE_HEIGHT, class: 'name' }, line))
@@ -167,10 +176,11 @@ export class Diagram {
   #highlight(state) {
     const near = new Set([state])
     for (const { path, from, to } of this.#edges) {
-      const isNear = state !== '' && (from === state || to === state)
-      path.classList.toggle('near', isNear && (from === state || !path.classList.contains('hang-up')))
-      if (isNear && from === state) near.add(to)
-      if (isNear && to === state && !path.classList.contains('hang-up')) near.add(from)
+      const isHangUp = path.classList.contains('hang-up')
+      const isNear = state !== '' && (from === state || (to === state && !isHangUp))
+      path.classList.toggle('near', isNear)
+      setAttribute(path, 'marker-end', `url(#arrow-${this.#side}${isNear ? '-near' : ''})`)
+      if (isNear) near.add(from).add(to)
     }
     this.#holder.classList.toggle('has-near', state !== '')
     for (const [name, { group }] of this.#nodes) group.classList.toggle('near', near.has(name))

@@ -1,70 +1,85 @@
 /** The last failures, each with the timeline of the states of both machines. */
+import { messageOf } from './codes.js'
 import { byId, drawing, element, setText } from './dom.js'
-import { clock, milliseconds } from './format.js'
+import { clock, count, duration, milliseconds } from './format.js'
 
 const SIDES = ['source', 'target']
 const LABEL = { source: 'client', target: 'backend' }
-const KINDS = { fault: 'fault of the gateway', reset: 'reset', error: 'error of the backend', slow: 'slow' }
+const KINDS = { fault: 'fault of the gateway', reset: 'reset', error: 'error of the backend', slow: 'slow exchange' }
+const NONE = 'No exchange has failed since the start.'
+const LISTING = 'sluice failures lists'
 const WIDTH = 1000
 const LANE = 26
 const TICKS = 24
 
 export class Failures {
   #holder = byId('failures-list')
-  #note = element('p', { class: 'muted note' }, 'No exchange has failed since the start.')
+  #filter = element('input', { type: 'search', autocomplete: 'off', spellcheck: 'false', maxlength: 200 })
+  #note = element('p', { class: 'muted note' }, NONE)
   #list = element('ol', { class: 'failures' })
   #items = new Map()
-
+  #rows = {}
+  #omitted = 0
   #isVisible = true
 
   constructor() {
-    this.#holder.append(this.#list, this.#note)
+    const field = element('p', {}, element('label', { class: 'filter' }, 'Filter failures ', this.#filter))
+    this.#holder.append(field, this.#list, this.#note)
+    this.#filter.addEventListener('input', () => this.#render())
     new IntersectionObserver(([entry]) => {
       this.#isVisible = entry.isIntersecting
+      if (this.#isVisible) this.#render()
     }).observe(this.#holder)
   }
 
   show(rows = {}, omitted = 0) {
-    if (!this.#isVisible && this.#items.size > 0) return
-    const sorted = Object.values(rows).sort((one, other) => other.endedMs - one.endedMs)
-    const ids = new Set(sorted.map(({ id }) => id))
-    for (const [id, item] of this.#items) {
-      // What somebody reads stays.
-      if (ids.has(id) || item.firstChild.open) continue
+    this.#rows = rows
+    this.#omitted = omitted
+    if (this.#isVisible || this.#items.size === 0) this.#render()
+  }
+
+  #render() {
+    const all = Object.values(this.#rows).sort((one, other) => other.endedMs - one.endedMs)
+    const wanted = this.#filter.value.trim().toLowerCase()
+    const found = wanted === '' ? all : all.filter(row => textOf(row).includes(wanted))
+    // What somebody reads does not move.
+    if ([...this.#items.values()].some(item => item.firstChild.open)) {
+      const newer = found.filter(row => !this.#items.has(keyOf(row))).length
+      return setText(this.#note, `The list stands still while a timeline is open; ${count(newer)} are newer.`)
+    }
+    const keys = new Set(found.map(keyOf))
+    for (const [key, item] of this.#items) {
+      if (keys.has(key)) continue
       item.remove()
-      this.#items.delete(id)
+      this.#items.delete(key)
     }
     let place = this.#list.firstChild
-    for (const row of sorted) {
-      const item = this.#items.get(row.id) ?? this.#item(row)
+    for (const row of found) {
+      const item = this.#items.get(keyOf(row)) ?? this.#item(row)
       if (item === place) place = place.nextSibling
       else this.#list.insertBefore(item, place)
     }
-    const more = omitted > 0 ? `${omitted} older ones: sluice failures lists them.` : ''
-    setText(this.#note, sorted.length === 0 ? 'No exchange has failed since the start.' : more)
+    const more = this.#omitted > 0 ? `The newest of each sort; ${LISTING} ${count(this.#omitted)} others.` : ''
+    setText(this.#note, all.length === 0 ? NONE : found.length === 0 ? 'No failure matches.' : more)
   }
 
   /** The timeline of a failure is drawn when it is opened. */
   #item(row) {
-    const what = row.code > 0 ? `${row.code}` : row.status > 0 ? `${row.status}` : row.kind
     const summary = element(
       'summary',
       {},
       element('span', { class: 'when' }, clock(row.endedMs)),
-      element('span', { class: 'badge', 'data-tone': row.kind === 'slow' ? 'warn' : 'bad' }, what),
+      element('span', { class: 'badge', 'data-tone': row.kind === 'slow' ? 'warn' : 'bad' }, whatOf(row)),
       element('span', { class: 'request' }, `${row.method} ${row.path}`),
-      element(
-        'span',
-        { class: 'muted' },
-        `${row.api === '' ? 'no API' : row.api} · ${milliseconds(row.durationUs / 1000)}`,
-      ),
+      ...[reasonOf(row), apiOf(row), duration(row.durationUs)].map(text => element('span', { class: 'muted' }, text)),
     )
     const details = element('details', {}, summary)
     details.addEventListener('toggle', () => {
       if (details.open && details.childElementCount === 1) details.append(...this.#body(row))
+      if (!details.open) this.#render()
     })
     const item = element('li', {}, details)
-    this.#items.set(row.id, item)
+    this.#items.set(keyOf(row), item)
     return item
   }
 
@@ -73,6 +88,7 @@ export class Failures {
       ['Kind', KINDS[row.kind] ?? row.kind],
       ['Cause', row.cause === '' ? '–' : row.cause],
       ['Side', row.side === 'gateway' ? 'gateway' : LABEL[row.side]],
+      ['Code', row.code === 0 ? '–' : `${row.code}: sluice why ${row.code} explains it`],
       ['Status', row.status === 0 ? 'no response' : row.status],
       ['Client', `${row.client} (${row.source})`],
       ['Backend', row.backend === '' ? '–' : `${row.backend} (${row.target})`],
@@ -84,6 +100,29 @@ export class Failures {
     const steps = stepsOf(row.steps)
     return [list, timeline(steps, row.durationUs), stepTable(steps, row.dropped)]
   }
+}
+
+/** A reactor that replaces a dead one counts from the beginning. */
+function keyOf({ id, endedMs }) {
+  return `${id} ${endedMs}`
+}
+
+function whatOf({ code, status, kind }) {
+  return code > 0 ? `${code}` : status > 0 && kind !== 'slow' ? `${status}` : kind
+}
+
+function reasonOf({ kind, errorBase }) {
+  return messageOf(errorBase) || KINDS[kind] || kind
+}
+
+function apiOf({ api, apiVersion }) {
+  return api === '' ? 'no API' : `${api}:${apiVersion}`
+}
+
+/** What the filter searches. */
+function textOf(row) {
+  const shown = [whatOf(row), reasonOf(row), apiOf(row), `${row.method} ${row.path}`, row.status]
+  return [...shown, row.correlationId, row.cause, row.client, row.backend].join('\n').toLowerCase()
 }
 
 /** Steps as the gateway sends them: `us side event state`, a line each. */
@@ -121,7 +160,7 @@ function timeline(steps, durationUs) {
     { class: 'lanes', 'aria-hidden': 'true' },
     element('span', {}, 'client'),
     element('span', {}, 'backend'),
-    element('span', {}, `0 to ${milliseconds(end / 1000)}`),
+    element('span', {}, duration(end)),
   )
   return element('div', { class: 'timeline-box' }, labels, svg)
 }

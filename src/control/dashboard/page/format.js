@@ -28,9 +28,18 @@ export function bytes(value) {
 /** `ms`: null or not finite for none. */
 export function milliseconds(ms) {
   if (typeof ms !== 'number' || !Number.isFinite(ms)) return '–'
+  if (ms === 0) return '0 ms'
   if (ms < 1) return `${WHOLE.format(ms * 1000)} µs`
-  if (ms < 10_000) return `${ms < 100 ? FINE.format(ms) : WHOLE.format(ms)} ms`
+  if (ms < 1000) return `${ms < 100 ? FINE.format(ms) : WHOLE.format(ms)} ms`
   return span(ms / 1000)
+}
+
+/** Under load the gateway reads its clock once for what has come meanwhile. */
+const CLOCK_MS = 0.08
+
+/** Time of one exchange, which is not known more exactly than the clock is read. */
+export function duration(us) {
+  return us / 1000 < CLOCK_MS ? '< 0.1 ms' : milliseconds(us / 1000)
 }
 
 export function span(seconds) {
@@ -46,4 +55,12 @@ export function percent(share) {
 
 export function clock(ms) {
   return new Date(ms).toLocaleTimeString([], { hour12: false })
+}
+
+const DAY_MS = 86_400_000
+
+/** A time in the future: with its day where it is not within the next 24 hours. */
+export function moment(ms, nowMs) {
+  const day = { weekday: 'short', day: 'numeric', month: 'short' }
+  return ms - nowMs < DAY_MS ? clock(ms) : `${new Date(ms).toLocaleDateString([], day)} ${clock(ms)}`
 }

@@ -26,8 +26,9 @@ const PLACES = {
   CLOSED: [6, 3],
 }
 const LANES = 4
-const WIDE = { along: 148, across: 90, width: 124, height: 58, round: 30, isUpright: false }
-const UPRIGHT = { along: 86, across: 108, width: 98, height: 58, round: 20, isUpright: true }
+/** `chars`: of a line of a name. */
+const WIDE = { along: 148, across: 90, width: 124, height: 60, round: 30, chars: 15, isUpright: false }
+const UPRIGHT = { along: 94, across: 96, width: 80, height: 66, round: 18, chars: 10, isUpright: true }
 const MARGIN = 8
 const CORNER = 9
 /** Bends of a route that are tried, in shares of a cell. */
@@ -168,13 +169,13 @@ function isInside({ x, y }, box, room) {
   return Math.abs(x - box.x) < box.width / 2 + room && Math.abs(y - box.y) < box.height / 2 + room
 }
 
-/** The name of a state in lines that fit into its box. */
-export function linesOf(state) {
+/** The name of a state in lines of so many characters. */
+export function linesOf(state, chars) {
   const lines = ['']
   for (const word of state.split('_')) {
     const line = lines.at(-1)
     const longer = line === '' ? word : `${line}_${word}`
-    if (longer.length <= 15) lines[lines.length - 1] = longer
+    if (longer.length <= chars) lines[lines.length - 1] = longer
     else lines.push(word)
   }
   return lines

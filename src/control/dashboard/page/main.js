@@ -1,9 +1,10 @@
 /** The dashboard: takes the state and its changes from the gateway and has the parts of the page show it. */
+import { setCodes } from './codes.js'
 import { wireConfiguration } from './configuration.js'
 import { Diagram } from './diagram.js'
 import { byId, setAttribute, setText } from './dom.js'
 import { Failures } from './failures.js'
-import { count } from './format.js'
+import { clock, count } from './format.js'
 import { applyPatch } from './merge-patch.js'
 import { Table } from './tables.js'
 import { Views } from './views.js'
@@ -27,21 +28,30 @@ let frame = 0
 let hasNewApis = false
 let stateNames = []
 
+/** The form tells that the session has ended. */
 function leave() {
   source?.close()
-  location.assign('/dashboard/sign-in')
+  location.assign('/dashboard/sign-in?ended')
 }
 
 function setLink(name, text) {
   setAttribute(byId('link'), 'data-state', name)
+  // Old numbers look old.
+  setAttribute(document.body, 'data-link', name)
   setText(byId('link-text'), text)
+}
+
+function setTrouble(text) {
+  const since = heardMs === 0 ? '' : `; the numbers are those of ${clock(Date.now() - performance.now() + heardMs)}`
+  setLink('trouble', `${text}${since}`)
 }
 
 async function start() {
   const response = await fetch('/dashboard/machines')
   if (response.status === 401) return leave()
-  const { user, machines } = await response.json()
+  const { user, machines, ...codes } = await response.json()
   setText(byId('user'), user)
+  setCodes(codes)
   diagrams = new Map(
     Object.entries(machines).map(([side, machine]) => {
       return [side, new Diagram(side, machine, byId(`diagram-${side}`), byId(`detail-${side}`))]
@@ -77,17 +87,22 @@ function listen() {
     applyPatch(state, patch)
     heard('apis' in patch)
   })
-  source.addEventListener('trouble', ({ data }) => setLink('trouble', JSON.parse(data).cause))
+  source.addEventListener('trouble', ({ data }) => setTrouble(JSON.parse(data).cause))
   source.addEventListener('signed-out', leave)
   source.addEventListener('error', () => void reconnect())
 }
 
+function isLive() {
+  return byId('link').dataset.state === 'live'
+}
+
 /** The browser reconnects by itself after a lost connection, and never after a refusal, as of an ended session. */
 async function reconnect() {
-  setLink('trouble', 'disconnected')
+  setTrouble('disconnected, trying again')
   if (source.readyState !== EventSource.CLOSED) return
   const response = await fetch('/dashboard/machines').catch(() => null)
   if (response?.status === 401) return leave()
+  if (response?.ok) setTrouble('there are as many viewers as may be, trying again')
   setTimeout(listen, RETRY_MS)
 }
 
@@ -142,7 +157,7 @@ byId('pause').addEventListener('click', ({ currentTarget: button }) => {
   setLink('live', isPaused ? 'paused' : 'live')
 })
 setInterval(() => {
-  if (heardMs > 0 && performance.now() - heardMs > SILENT_MS) setLink('trouble', 'no news from the gateway')
+  if (heardMs > 0 && performance.now() - heardMs > SILENT_MS && isLive()) setTrouble('no news from the gateway')
 }, 1000)
 wireTheme()
 wireConfiguration(leave)

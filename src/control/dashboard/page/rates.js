@@ -49,7 +49,8 @@ export class History {
     return this.#columns[series + 1].at(-1) ?? null
   }
 
+  /** Null without a value. */
   highest(series) {
-    return this.#columns[series + 1].reduce((most, one) => (one !== null && one > most ? one : most), 0)
+    return this.#columns[series + 1].reduce((most, one) => (one !== null && one > (most ?? -1) ? one : most), null)
   }
 }

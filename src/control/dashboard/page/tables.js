@@ -19,7 +19,7 @@ export class Table {
 
   /**
    * `columns`: `title`, `text` of a row, and optionally `sort` (its value), `tone` (class of the cell), `isNumber`,
-   * `isLong` (texts without spaces, which may break anywhere).
+   * `isLong` (texts without spaces, which may break anywhere), `isWide` (a long text that is longer than the others).
    * `options`: `filter`, label of a filter field; `sort`, column that sorts first; `empty`, text without rows.
    */
   constructor(parent, title, columns, options = {}) {
@@ -127,8 +127,8 @@ export class Table {
   }
 
   #line(name) {
-    const cells = this.#columns.map(({ isNumber, isLong }, at) => {
-      const kind = isNumber ? 'number' : isLong ? 'long' : null
+    const cells = this.#columns.map(({ isNumber, isLong, isWide }, at) => {
+      const kind = isNumber ? 'number' : isLong ? (isWide ? 'long wide' : 'long') : null
       return at === 0 ? element('th', { scope: 'row', class: kind }) : element('td', { class: kind })
     })
     const made = { line: element('tr', {}, ...cells), cells }

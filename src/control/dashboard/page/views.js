@@ -6,7 +6,7 @@ import { bytes, clock, count, milliseconds, rate, span } from './format.js'
 import { Parts } from './parts.js'
 import { perSecond, quantile } from './rates.js'
 
-/** Name, title, series with the variables of their colours, text of a value, steps of the axis. */
+/** Name, title, series with the variables of their colours, options of the chart. */
 const CHARTS = [
   [
     'throughput',
@@ -16,18 +16,18 @@ const CHARTS = [
       { name: '4xx', color: 'warn' },
       { name: '5xx', color: 'bad' },
     ],
-    rate,
+    { format: rate },
   ],
   [
     'latency',
-    'Time of an exchange',
+    'Time of an exchange, logarithmic',
     [
       { name: 'median', color: 'accent' },
       { name: '95th percentile', color: 'second' },
       { name: '99th percentile', color: 'bad' },
       { name: 'backend, median', color: 'muted' },
     ],
-    milliseconds,
+    { format: milliseconds, isLogarithmic: true },
   ],
   [
     'bytes',
@@ -36,8 +36,7 @@ const CHARTS = [
       { name: 'to clients', color: 'accent' },
       { name: 'from clients', color: 'second' },
     ],
-    bytes,
-    Array.from({ length: 50 }, (_, power) => 2 ** power),
+    { format: bytes, steps: Array.from({ length: 50 }, (_, power) => 2 ** power) },
   ],
 ]
 const FIGURES = [
@@ -82,7 +81,7 @@ export class Views {
       this.#figures.set(name, value)
     }
     const charts = byId('charts')
-    const chartOf = ([name, title, series, format, steps]) => [name, new Chart(charts, title, series, format, steps)]
+    const chartOf = ([name, title, series, options]) => [name, new Chart(charts, title, series, options)]
     this.#charts = Object.fromEntries(CHARTS.map(chartOf))
     this.#tables = openTables()
   }
@@ -144,7 +143,7 @@ export class Views {
     const seconds = before === null ? 0 : (live.nowMs - before.nowMs) / 1000
     const of = name => (before === null ? null : perSecond(live.counts[name] ?? 0, before.counts[name] ?? 0, seconds))
     const byClass = before === null ? [null, null, null] : statusRates(live.statuses, before.statuses, seconds)
-    const faults = before === null ? null : perSecond(sumOf(live.faults), sumOf(before.faults), seconds)
+    const faults = before === null ? null : perSecond(live.gatewayFaults, before.gatewayFaults, seconds)
     const { p50, p95, p99, backend } = before === null ? NO_TIMES : newDurations(live, before)
     const timeS = live.nowMs / 1000
     this.#charts.throughput.add(timeS, byClass)
@@ -264,8 +263,4 @@ function listOf(bounds = {}) {
 
 function countOf(bounds = {}) {
   return Object.keys(bounds).length
-}
-
-function sumOf(rows = {}) {
-  return Object.values(rows).reduce((sum, one) => sum + one, 0)
 }
