@@ -24,6 +24,7 @@ import { newIdPrefix } from '../proxy/exchange/correlation-id.ts'
 import { CheckedMediation, withBodyCheck } from '../proxy/mediated/body-check.ts'
 import { BodyStore } from '../proxy/mediated/body-store.ts'
 import { HeadMediation, needsOnlyHeads } from '../proxy/mediated/head-mediation.ts'
+import { reportRaised } from '../proxy/mediated/mediation-refusals.ts'
 import type { Admission, MediationServices } from '../proxy/mediated/mediation-services.ts'
 import { MountedCalls, type MountedServices } from '../proxy/mediated/mounted-calls.ts'
 import { MountedTarget } from '../proxy/mediated/mounted-target.ts'
@@ -172,7 +173,7 @@ export class ReactorMediation {
     const sequences = new CompiledSequences(mediation.sequences, report, home, statistics)
     const answers = {
       respond: (exchange, response) => respondWith(exchange, pipeline(), response),
-      fault: (exchange, fault) => refuseRaised(exchange, pipeline(), fault),
+      fault: (exchange, fault) => this.#services.refuseRaised(exchange, fault),
     } satisfies ConstructorParameters<typeof HeadMediation>[4]
     if (needsOnlyHeads(mediation)) {
       return new HeadMediation(mediation, `${name}:${version}`, sequences, contexts.plain, answers)
@@ -204,7 +205,10 @@ export class ReactorMediation {
       refuse: (exchange, { refusal, failure, sequence }) => refuse(exchange, pipeline(), refusal, failure, sequence),
       refuseAtOnce: (exchange, { refusal, failure, sequence }) =>
         refuseAtOnce(exchange, pipeline(), refusal, failure, sequence),
-      refuseRaised: (exchange, fault) => refuseRaised(exchange, pipeline(), fault),
+      refuseRaised: (exchange, fault) => {
+        reportRaised(report, exchange, fault)
+        refuseRaised(exchange, pipeline(), fault)
+      },
       bug: (exchange, error) => pipeline().onError(exchange, error),
     }
   }

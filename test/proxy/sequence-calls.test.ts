@@ -96,9 +96,13 @@ test('a forward proxy serves the destinations that it is for', async t => {
 for (const to of ['', 'jms:/queue', 'http://user@host/', 'http://ho st/', 'http://127.0.0.1:99999/']) {
   test(`the destination ${JSON.stringify(to)} is a fault`, async t => {
     const backend = await startBackend(t, {})
-    const { ask } = await startCalls(t, { request: `<header name="To" value="${to}"/><call/><respond/>` }, backend.port)
+    const request = `<header name="To" value="${to}"/><call/><respond/>`
+    const { ask, gateway } = await startCalls(t, { request }, backend.port)
     const [status, body] = await ask()
     assert.deepEqual([status, JSON.parse(body).fault.code], [500, 102551])
+    const { level, fields } = gateway.reports.find(({ event }) => event === 'sequence failed')!
+    assert.deepEqual([level, fields.ERROR_CODE], ['warn', 102551])
+    assert.match(String(fields.CAUSE_OF_ERROR), /^api--In\.xml:1: .*(?:destination|address|URL)/)
   })
 }
 

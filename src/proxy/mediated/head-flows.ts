@@ -152,11 +152,8 @@ export class HeadFlow {
     try {
       return this.#outcomeOf(message, ending, keepsState, edit)
     } catch (error) {
-      const cause = `failed: ${error instanceof Error ? error.message : String(error)}`
-      this.#context.report('warn', 'sequence failed', {
-        SEQUENCE: this.plan.sequences.join(', '),
-        CAUSE_OF_ERROR: cause,
-      })
+      const what = error instanceof Error ? error.message : String(error)
+      const cause = `${this.plan.sequences.join(', ')}: failed: ${what}`
       return { kind: 'faults', fault: { ...FAILED, cause }, state: message.state() }
     }
   }

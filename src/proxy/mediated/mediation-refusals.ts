@@ -1,5 +1,6 @@
 /** Refusals of mediation and of mounted APIs, one code for each reason, and their line in the log. */
-import { FAULT } from '../../faults/error-codes.ts'
+import { FAULT, type FaultCode } from '../../faults/error-codes.ts'
+import type { RaisedFault } from '../../mediation/worker-task.ts'
 import type { Report } from '../exchange/connection-context.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import { type Refusal, refusal } from '../exchange/outcome.ts'
@@ -59,11 +60,33 @@ export function reportRefusal(
   cause: string,
   reason: Refusal | null,
 ): void {
-  exchange.errorCause = cause
   const isOfClient = reason !== null && FAULT[reason.code].status < 500
+  reportCause(report, exchange, event, cause, isOfClient, reason === null ? {} : { ERROR_CODE: reason.code })
+}
+
+/** Reports a fault that a mediator of a flow has raised: its cause names file and line of the mediator. */
+export function reportRaised(
+  report: Report,
+  exchange: Exchange,
+  { code, type, status, cause, transport }: RaisedFault,
+): void {
+  const known = Object.hasOwn(FAULT, code) ? FAULT[code as FaultCode].status : 500
+  const isOfClient = transport === undefined && (status ?? known) < 500
+  reportCause(report, exchange, 'sequence failed', cause, isOfClient, { ERROR_CODE: type ?? code })
+}
+
+function reportCause(
+  report: Report,
+  exchange: Exchange,
+  event: string,
+  cause: string,
+  isOfClient: boolean,
+  code: { readonly ERROR_CODE?: number | string },
+): void {
+  exchange.errorCause = cause
   report(isOfClient ? 'debug' : 'warn', event, {
     CAUSE_OF_ERROR: cause,
-    ...(reason === null ? {} : { ERROR_CODE: reason.code }),
+    ...code,
     API: exchange.apiName,
     HTTP_URL: exchange.requestTarget,
     HTTP_METHOD: exchange.method,
