@@ -31,6 +31,8 @@ const CONCURRENCY = 3
 /** For a process that hangs; the longest takes a minute on a machine with nothing else to do, three on a busy one. */
 const PROCESS_TIMEOUT_MS = 300_000
 const LONG_TIMEOUT_MS = 3_600_000
+/** From the failure of a test that hangs to the end of its process, which may never end by itself. */
+const GRACE_MS = 10_000
 const SLOWEST_SHOWN = 5
 /** Failures shown with their cause; of the others the name alone. */
 const CAUSES_SHOWN = 20
@@ -100,7 +102,8 @@ async function runProcess(process: TestProcess): Promise<void> {
   const { summary, files } = process
   const env = { ...ENVIRONMENT, SLUICE_LEVEL: summary.level, SLUICE_TEST_FILES: files.join('\n') }
   const timeout = options.long ? LONG_TIMEOUT_MS : PROCESS_TIMEOUT_MS
-  for await (const { type, data } of run({ files: [ENTRY], env, timeout })) {
+  const signal = AbortSignal.timeout(timeout + GRACE_MS)
+  for await (const { type, data } of run({ files: [ENTRY], env, timeout, signal })) {
     if (type === 'test:pass') passed(summary, data)
     else if (type === 'test:fail') failed(process, data)
     else if (type === 'test:stderr') keepStderr(process, data)
