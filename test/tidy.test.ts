@@ -50,7 +50,7 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
       ...['config', 'apis', 'plan', 'mediation', 'observe', 'runtime', 'control/registry', 'control/oauth', 'database'],
       'tls',
       'src/proxy/mediated/body-store.ts',
-      ...[...OUTER_ROOMS, 'src/launch.js', 'src/throttle/counter-file.ts'],
+      ...[...OUTER_ROOMS, 'src/launch.js', 'src/throttle/counter-file.ts', 'src/tune/other-programs.ts'],
       ...['src/mounted/notifications/provider-file.ts', 'src/delivery/lease.ts'],
     ],
   ],

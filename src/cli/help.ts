@@ -119,7 +119,7 @@ or quantiles such as p50 12 p99 80. One size is varied at a time, in random orde
   --only LIST              reactors, workers, queue, connections, buffer (default: all of them)
   --seed N                 repeat an earlier order
   -X, -H, -d               method, header fields, body of the request
-  --report FILE            also write a report as one HTML page
+  --report FILE            also write a report as one HTML page, and its data as JSON beside it
   --json                   print the results with all measurements as JSON, in place of the curve
   --apply                  change deployment.toml, keep the old file beside it, and reload the running gateway;
                            what it refuses is taken back

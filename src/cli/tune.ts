@@ -1,27 +1,23 @@
 /** `tune`: measures which sizes serve an API best, on a gateway of its own, and proposes changes of deployment.toml. */
-import { closeSync, cpSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { availableParallelism, tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
-import type { Worker } from 'node:worker_threads'
-import type { Configuration } from '../config/catalogue.ts'
+import { availableParallelism } from 'node:os'
 import { formatDiagnostic } from '../config/diagnostics.ts'
 import { examine } from '../config/load.ts'
-import { DelaysError, parseDelays } from '../tune/delays.ts'
-import { GatewaySystem, startSynthetic, TuneFailed } from '../tune/gateway-system.ts'
-import { plural } from '../tune/plural.ts'
+import { DelaysError } from '../tune/delays.ts'
+import { GatewaySystem } from '../tune/gateway-system.ts'
 import { type Proposal, proposalsOf } from '../tune/proposals.ts'
-import { type Knob, tune as search } from '../tune/search.ts'
+import { tune as search, type TuneResult } from '../tune/search.ts'
+import { failuresText, TuneFailed } from '../tune/system.ts'
+import type { Knob } from '../tune/verdict.ts'
 import { type CliArguments, type CommandOptions, EXIT_CONFIGURATION, EXIT_FAILED, UsageError } from './arguments.ts'
 import { paint, type Terminal } from './terminal.ts'
-import { applyProposals } from './tune-apply.ts'
+import { applyProposals, type Deployment, deploymentOf } from './tune-apply.ts'
 import { printResult } from './tune-output.ts'
+import { type ReportFile, reportFiles } from './tune-report.ts'
+import { HTTP, knobsFor } from './tune-sizes.ts'
+import { BODY_BYTES, SYNTHETIC_CONTEXT, Workspace } from './tune-workspace.ts'
 
-const HTTP = 'transport.passthru_http'
-const SYNTHETIC_CONTEXT = '/tune'
-const BODY_BYTES = 1024
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const
-const BUFFERS = [4096, 8192, 16_384, 32_768, 65_536]
-const QUEUES = [0, 16, 64, 256, 1024]
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+const WARM_UP_S = 0.5
 
 type Options = Pick<CommandOptions, 'method' | 'headers' | 'body' | 'tuning'>
 
@@ -33,12 +29,57 @@ interface Settings {
   readonly seed: number
 }
 
+/** What is known before the first measurement. */
+interface Plan {
+  readonly args: CliArguments
+  readonly settings: Settings
+  /** Path of the requests. */
+  readonly target: string
+  /** Latin-1. */
+  readonly request: string
+  readonly knobs: readonly Knob[]
+  /** File of recorded delays; null: the backend of the API. */
+  readonly delays: string | null
+  /** Null: the changes are not applied. */
+  readonly deployment: Deployment | null
+  readonly reports: readonly ReportFile[]
+}
+
 export async function tune(
   args: CliArguments,
   options: Options,
   output: Terminal = process.stdout,
   errorOutput: Terminal = process.stderr,
 ): Promise<number> {
+  const interruption = new AbortController()
+  const interrupt = (): void => interruption.abort(new TuneFailed('interrupted'))
+  for (const signal of SIGNALS) process.on(signal, interrupt)
+  let reports: readonly ReportFile[] = []
+  try {
+    const plan = planOf(args, options, errorOutput)
+    if (plan === null) return EXIT_CONFIGURATION
+    ;({ reports } = plan)
+    const progress = new Progress(errorOutput)
+    let result: TuneResult
+    try {
+      result = await measure(plan, interruption.signal, progress)
+    } finally {
+      progress.clear()
+    }
+    return await finish(plan, result, output, errorOutput)
+  } catch (error) {
+    if (!(error instanceof TuneFailed || error instanceof DelaysError)) throw error
+    const reason = interruption.signal.aborted ? 'interrupted: nothing has changed' : error.message
+    errorOutput.write(`${reason}\n`)
+    return EXIT_FAILED
+  } finally {
+    for (const report of reports) report.close()
+    for (const signal of SIGNALS) process.off(signal, interrupt)
+  }
+}
+
+/** Null where the configuration has errors; they are printed. Throws UsageError. */
+function planOf(args: CliArguments, options: Options, errorOutput: Terminal): Plan | null {
   const { tuning } = options
   const settings: Settings = {
     clients: wholeNumber(tuning, 'clients', 64, 1, 10_000),
@@ -50,66 +91,75 @@ export async function tune(
   const [path, ...more] = args.rest
   if (more.length > 0 || (path === undefined) === (tuning.delays === undefined))
     throw new UsageError('give the path of a request, or --delays FILE')
+  const target = path ?? `${SYNTHETIC_CONTEXT}/`
+  const request = requestText(target, options)
   const { errors, configuration } = examine(args.home, args.sets, args.dataDir)
   for (const error of errors) errorOutput.write(`${formatDiagnostic(error)}\n`)
-  if (errors.length > 0) return EXIT_CONFIGURATION
+  if (errors.length > 0) return null
   if (configuration['database.apim_db'].type !== 'h2')
     throw new UsageError('the gateway of tune would use the database of this home: --set database.apim_db.type=h2')
-  if (tuning.report !== undefined) checkReport(tuning.report)
-  const folder = mkdtempSync(join(tmpdir(), 'sluice-tune-'))
-  let backend: Worker | null = null
+  const knobs = knobsFor(configuration, args, settings.clients, tuning.only)
+  const deployment = tuning.apply === undefined ? null : deploymentOf(args)
+  const reports = tuning.report === undefined ? [] : reportFiles(tuning.report)
+  return { args, settings, target, request, knobs, delays: tuning.delays ?? null, deployment, reports }
+}
+
+async function measure(plan: Plan, signal: AbortSignal, progress: Progress): Promise<TuneResult> {
+  const { args, settings, request, knobs, delays } = plan
+  signal.throwIfAborted()
+  const workspace = new Workspace(args)
   let system: GatewaySystem | null = null
-  const interrupted = (): void => {
-    system?.abort()
-    rmSync(folder, { recursive: true, force: true })
-    process.exit(EXIT_FAILED)
-  }
-  for (const signal of SIGNALS) process.once(signal, interrupted)
   try {
-    const home = join(folder, 'home')
-    const dataDir = resolve(args.dataDir)
-    cpSync(args.home, home, { recursive: true, filter: file => resolve(file) !== dataDir })
-    if (tuning.delays !== undefined) backend = await replay(tuning.delays, home, settings.seed)
-    const target = path ?? `${SYNTHETIC_CONTEXT}/`
+    if (delays !== null) await workspace.replay(delays, settings.seed)
+    const { home, dataDir } = workspace
     system = new GatewaySystem({
-      ...{ entry: process.argv[1]!, home, dataDir: join(folder, 'data'), sets: args.sets },
-      ...{ request: requestText(target, options), seconds: settings.seconds, warmUpSeconds: 0.5 },
-      bodyBytes: BODY_BYTES,
+      ...{ entry: process.argv[1]!, home, dataDir, sets: args.sets },
+      ...{ request, seconds: settings.seconds, warmUpSeconds: WARM_UP_S, bodyBytes: BODY_BYTES, signal },
     })
-    const knobs = knobsFor(configuration, args, settings, tuning.only)
     await probe(system)
-    const result = await search(system, knobs, { ...settings, progress: progressOn(errorOutput) })
-    const proposals = proposalsOf(result, () => HTTP)
-    if (tuning.report !== undefined) {
-      const { htmlReport } = await import('../tune/html-report.ts')
-      writeFileSync(tuning.report, htmlReport(result, proposals, { target, processors: availableParallelism() }))
-    }
-    if (args.json) output.write(`${JSON.stringify({ ...result, proposals }, null, 2)}\n`)
-    else printResult(output, result, proposals)
-    return tuning.apply === undefined ? 0 : await apply(args, proposals, errorOutput)
-  } catch (error) {
-    if (!(error instanceof TuneFailed || error instanceof DelaysError)) throw error
-    errorOutput.write(`${error.message}\n`)
-    return EXIT_FAILED
+    return await search(system, knobs, { ...settings, progress: (...step) => progress.show(...step) })
   } finally {
-    for (const signal of SIGNALS) process.off(signal, interrupted)
     await system?.close()
-    await backend?.terminate()
-    rmSync(folder, { recursive: true, force: true })
+    await workspace.remove()
   }
 }
 
-/** Before minutes of measurement rather than behind them. Throws UsageError. */
-function checkReport(file: string): void {
+/** Prints and writes the results, and applies them. A signal does not end it half-way: it takes less than a second. */
+async function finish(plan: Plan, result: TuneResult, output: Terminal, errorOutput: Terminal): Promise<number> {
+  const { args, target, reports, deployment } = plan
+  const proposals = proposalsOf(result, () => HTTP)
+  const data = `${JSON.stringify({ ...result, proposals }, null, 2)}\n`
+  if (args.json) output.write(data)
+  else printResult(output, result, proposals)
+  const isWritten = await writeReports(reports, data, { result, proposals, target }, errorOutput)
+  const code = deployment === null ? 0 : await applyProposals(args, proposals, deployment, errorOutput)
+  return code === 0 && !isWritten ? EXIT_FAILED : code
+}
+
+interface Findings {
+  readonly result: TuneResult
+  readonly proposals: readonly Proposal[]
+  readonly target: string
+}
+
+/** False: a report could not be written; the reason is printed. */
+async function writeReports(
+  [page, data]: readonly ReportFile[],
+  text: string,
+  { result, proposals, target }: Findings,
+  errorOutput: Terminal,
+): Promise<boolean> {
+  if (page === undefined || data === undefined) return true
+  const { htmlReport } = await import('../tune/html-report.ts')
   try {
-    closeSync(openSync(file, 'a'))
+    page.write(htmlReport(result, proposals, { target, processors: availableParallelism() }))
+    data.write(text)
+    errorOutput.write(`${page.path} and ${data.path} are written\n`)
+    return true
   } catch (error) {
-    throw new UsageError(`--report ${file} cannot be written (${(error as NodeJS.ErrnoException).code})`)
+    errorOutput.write(`the report cannot be written: ${(error as Error).message}\n`)
+    return false
   }
-}
-
-function apply(args: CliArguments, proposals: readonly Proposal[], errorOutput: Terminal): Promise<number> {
-  return applyProposals(args, proposals, errorOutput)
 }
 
 function wholeNumber(
@@ -127,24 +177,6 @@ function wholeNumber(
   return value
 }
 
-/** Puts one open API into the copy of the home, whose backend has these delays, in place of all others. */
-async function replay(file: string, home: string, seed: number): Promise<Worker> {
-  let text: string
-  try {
-    text = readFileSync(file, 'utf8')
-  } catch (error) {
-    throw new DelaysError(`${file} cannot be read (${(error as NodeJS.ErrnoException).code})`)
-  }
-  const { port, worker } = await startSynthetic({ delaysMs: parseDelays(text), bodyBytes: BODY_BYTES, seed })
-  rmSync(join(home, 'apis'), { recursive: true, force: true })
-  mkdirSync(join(home, 'apis', 'Tune'), { recursive: true })
-  const endpointConfig = { endpoint_type: 'http', production_endpoints: { url: `http://127.0.0.1:${port}` } }
-  const data = { name: 'Tune', version: '1', context: SYNTHETIC_CONTEXT, isDefaultVersion: true, endpointConfig }
-  const project = { type: 'api', version: 'v4.0.0', data: { ...data, securityScheme: ['none'] } }
-  writeFileSync(join(home, 'apis', 'Tune', 'api.yaml'), JSON.stringify(project))
-  return worker
-}
-
 function requestText(path: string, { method, headers, body }: Options): string {
   if (!path.startsWith('/') || /[\s\r\n]/.test(path)) throw new UsageError('the path of a request begins with /')
   const fields = ['Host: tune', ...headers]
@@ -158,81 +190,47 @@ function requestText(path: string, { method, headers, body }: Options): string {
   return `${verb} ${path} HTTP/1.1\r\n${fields.join('\r\n')}\r\n\r\n${bytes.toString('latin1')}`
 }
 
+/** What to do about the most frequent failure. */
+const REMEDIES: readonly (readonly [failure: RegExp, remedy: string])[] = [
+  [/^401/, `give a token: --header 'Authorization: Bearer TOKEN'`],
+  [/^403/, 'the token, or the client, may not use this API'],
+  [/^404/, 'no API of this home has this path: sluice check lists their number, and apis/ has them'],
+  [/^405/, 'give the method with -X'],
+  [/^429/, 'a quota is used up: throttling would be measured, not sizes'],
+  [/^3/, 'the backend redirects: give the path that it leads to'],
+  [/^5/, 'the backend cannot be reached, or fails: sluice why explains the code'],
+]
+
 /** Rejects with TuneFailed where no request succeeds: nothing else would be measured than refusals. */
 async function probe(system: GatewaySystem): Promise<void> {
   await system.configure({})
-  const { throughput, errors } = await system.closed(1)
-  if (throughput === 0)
-    throw new TuneFailed(
-      `no request has succeeded, ${plural(errors, 'has', 'have')} failed: try the path with sluice walk, ` +
-        'and give a token with --header',
-    )
-}
-
-// ---- sizes to vary --------------------------------------------------------------------------------------------------
-
-/** Words of --only. */
-const NAMES = ['reactors', 'workers', 'queue', 'connections', 'buffer'] as const
-type Name = (typeof NAMES)[number]
-
-function knobsFor(
-  configuration: Configuration,
-  { home, sets, dataDir }: CliArguments,
-  { clients }: Settings,
-  only: string | undefined,
-): readonly Knob[] {
-  const http = configuration[HTTP]
-  const wanted = only === undefined ? NAMES : only.split(',')
-  const unknown = wanted.find(word => !NAMES.some(name => name === word))
-  if (unknown !== undefined) throw new UsageError(`--only lists some of ${NAMES.join(', ')}`)
-  const processors = availableParallelism()
-  const all: Readonly<
-    Record<Name, readonly [key: string, current: number, values: readonly number[], other?: string]>
-  > = {
-    reactors: ['reactors', http.reactors || processors, powersTo(processors)],
-    workers: ['worker_pool_size_core', http.worker_pool_size_core, powersTo(clients), 'worker_pool_size_max'],
-    queue: ['worker_pool_queue_length', http.worker_pool_queue_length, QUEUES],
-    connections: [
-      'http.max.connection.per.host.port',
-      http['http.max.connection.per.host.port'],
-      powersTo(2 * clients),
-    ],
-    buffer: ['io_buffer_size', http.io_buffer_size, BUFFERS],
-  }
-  const isValid = (key: string, value: number): boolean =>
-    examine(home, [...sets, `${HTTP}.${key}=${value}`], dataDir).errors.length === 0
-  return NAMES.filter(name => wanted.includes(name)).map(name => {
-    const [key, current, values, other] = all[name]
-    const isPaired = other !== undefined
-    const valid = values.filter(value => value !== current && (isPaired || isValid(key, value)))
-    return {
-      key: `${HTTP}.${key}`,
-      others: isPaired ? [`${HTTP}.${other}`] : [],
-      current,
-      // -1 stands for no limit.
-      values: [...valid, current].toSorted((one, two) => (one < 0 ? 1 : two < 0 ? -1 : one - two)),
-    }
-  })
-}
-
-function powersTo(most: number): readonly number[] {
-  const powers: number[] = []
-  for (let power = 1; power < most; power *= 2) powers.push(power)
-  return [...powers, most]
+  const { throughput, failures } = await system.closed(1)
+  if (throughput > 0) return
+  const text = failuresText(failures)
+  if (text === '') throw new TuneFailed('no request has succeeded: a response takes longer than --seconds')
+  const remedy = REMEDIES.find(([failure]) => failure.test(text))?.[1] ?? 'try the path with sluice walk'
+  throw new TuneFailed(`no request has succeeded (${text}): ${remedy}`)
 }
 
 /** A line that is written over on a terminal; elsewhere one line for each tenth. */
-function progressOn(errorOutput: Terminal): (done: number, total: number, doing: string) => void {
-  let shown = -1
-  const isTerminal = errorOutput.isTTY === true
-  return (done, total, doing) => {
-    const percent = Math.floor((done / total) * 100)
-    const line = `${String(percent).padStart(3)} %  ${done} of ${total}  ${doing}`
-    if (isTerminal)
-      errorOutput.write(`\r\x1b[K${paint(errorOutput, 'dim', line)}${done + 1 === total ? '\r\x1b[K' : ''}`)
-    else if (Math.floor(percent / 10) !== shown) {
-      shown = Math.floor(percent / 10)
-      errorOutput.write(`${line}\n`)
-    }
+class Progress {
+  readonly #output: Terminal
+  #shown = -1
+
+  constructor(output: Terminal) {
+    this.#output = output
+  }
+
+  show(done: number, total: number, doing: string): void {
+    const share = Math.floor((done / total) * 100)
+    const line = `${String(share).padStart(3)} %  ${done} of ${total}  ${doing}`
+    const tenth = Math.floor(share / 10)
+    if (this.#output.isTTY === true) this.#output.write(`\r\x1b[K${paint(this.#output, 'dim', line)}`)
+    else if (tenth > this.#shown) this.#output.write(`${line}\n`)
+    this.#shown = Math.max(this.#shown, tenth)
+  }
+
+  clear(): void {
+    if (this.#output.isTTY === true && this.#shown >= 0) this.#output.write('\r\x1b[K')
   }
 }

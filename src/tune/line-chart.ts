@@ -1,4 +1,7 @@
-/** A line chart as inline SVG. Its colours are CSS variables of the page, so that it follows dark and light. */
+/**
+ * A line chart: inline SVG with legend and axis around it as text of the page, which stays readable on narrow screens.
+ * Colours are CSS variables of the page, so that the chart follows dark and light.
+ */
 import type { Interval } from './statistics.ts'
 
 interface Series {
@@ -9,7 +12,10 @@ interface Series {
   readonly values: readonly number[]
   /** All measured values of a column, drawn as dots. */
   readonly dots?: readonly (readonly number[])[]
+  /** Drawn as a bar on each column. */
   readonly intervals?: readonly Interval[]
+  /** Drawn as an area from column to column. */
+  readonly band?: readonly Interval[]
   readonly isDashed?: boolean
 }
 
@@ -20,25 +26,31 @@ interface Chart {
   readonly columns: readonly string[]
   readonly axis: string
   readonly series: readonly Series[]
-  /** Column -> word below its label. */
-  readonly marks?: ReadonlyMap<number, string>
+  /** Column -> words below its label. */
+  readonly marks?: ReadonlyMap<number, readonly string[]>
+  /** What dots, bars and areas are. */
+  readonly about: string
   readonly isLogarithmic?: boolean
   /** A horizontal line with a word. */
   readonly level?: { readonly value: number; readonly name: string }
 }
 
-const [WIDTH, HEIGHT] = [720, 300]
-const [LEFT, RIGHT, TOP, BOTTOM] = [72, 20, 40, 58]
+const [WIDTH, HEIGHT] = [720, 250]
+const [LEFT, RIGHT, TOP] = [72, 20, 14]
+/** Room for a line of text below the chart. */
+const LINE = 20
 const TICKS = 5
-/** Average width. */
-const CHARACTER = 6.6
+/** Half the width of the ends of an interval. */
+const CAP = 4
+/** Of more columns a narrow screen labels every second one. */
+const COLUMNS_MAX = 7
 
 export function escapeHtml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 }
 
 export function lineChart(chart: Chart): string {
-  const { title, unit, columns, axis, series, marks, level } = chart
+  const { title, unit, columns, axis, series, marks, level, about } = chart
   const scale = scaleOf(chart)
   const step = (WIDTH - LEFT - RIGHT) / Math.max(1, columns.length)
   const x = (column: number): number => LEFT + step * (column + 0.5)
@@ -48,44 +60,38 @@ export function lineChart(chart: Chart): string {
     return `<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${at}" y2="${at}"/>${label}`
   })
   const labels = columns.map((column, at) => {
-    const mark = marks?.get(at)
-    const below = mark === undefined ? '' : textAt(x(at), HEIGHT - BOTTOM + 32, mark, 'mark', 'middle')
-    return textAt(x(at), HEIGHT - BOTTOM + 17, column, 'faint', 'middle') + below
+    const below = (marks?.get(at) ?? []).map((mark, line) =>
+      textAt(x(at), HEIGHT + LINE * (line + 2) - 3, mark, 'mark', 'middle'),
+    )
+    const kind = columns.length > COLUMNS_MAX && at % 2 === 1 && below.length === 0 ? 'faint second' : 'faint'
+    return textAt(x(at), HEIGHT + LINE - 3, column, kind, 'middle') + below.join('')
   })
   const limit =
     level === undefined
       ? ''
       : `<path class="level" d="M${LEFT} ${scale.y(level.value)}H${WIDTH - RIGHT}"/>` +
         textAt(LEFT + 4, scale.y(level.value) - 5, level.name, 'mark', 'start')
+  const lines = 1 + Math.max(0, ...(marks?.values().map(words => words.length) ?? []))
+  const size = `0 0 ${WIDTH} ${HEIGHT + LINE * lines}`
   return [
-    `<div class="chart"><svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${escapeHtml(title)}">`,
-    textAt(LEFT, 16, unit, 'faint', 'start'),
-    legend(series),
+    `<div class="legend"><span class="faint">${escapeHtml(unit)}</span>${legend(series)}</div>`,
+    `<svg viewBox="${size}" role="img" aria-label="${escapeHtml(title)}">`,
     ...grid,
     ...labels,
-    textAt((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, axis, 'faint', 'middle'),
-    limit,
     ...series.map(one => drawn(one, x, scale.y)),
-    '</svg></div>',
+    limit,
+    '</svg>',
+    `<p class="axis">${escapeHtml(axis)}</p>`,
+    `<p class="about">${escapeHtml(about)}</p>`,
   ].join('\n')
 }
 
 function legend(series: readonly Series[]): string {
-  let at = WIDTH - RIGHT
-  return series
-    .toReversed()
-    .map(({ name, colour }) => {
-      at -= name.length * CHARACTER
-      const text = textAt(at, 16, name, 'ink', 'start')
-      const swatch = `<rect class="fill${colour}" x="${(at - 13).toFixed(1)}" y="7" width="9" height="9" rx="2"/>`
-      at -= 30
-      return text + swatch
-    })
-    .join('')
+  return series.map(({ name, colour }) => `<span class="key key${colour}">${escapeHtml(name)}</span>`).join('')
 }
 
 function drawn(
-  { values, dots, intervals, colour, isDashed }: Series,
+  { values, dots, intervals, band, colour, isDashed }: Series,
   x: (at: number) => number,
   y: (v: number) => number,
 ) {
@@ -99,33 +105,48 @@ function drawn(
       value => `<circle class="fill${colour} dot" cx="${x(at).toFixed(1)}" cy="${y(value).toFixed(1)}" r="2.5"/>`,
     ),
   )
-  const bars = (intervals ?? []).map(({ low, high }, at) => {
-    const column = x(at).toFixed(1)
-    return `<path class="line${colour}" d="M${column} ${y(low).toFixed(1)}V${y(high).toFixed(1)}"/>`
+  const bars = (intervals ?? []).flatMap(({ low, high }, at) => {
+    if (!Number.isFinite(low + high)) return []
+    const [left, right] = [x(at) - CAP, x(at) + CAP].map(end => end.toFixed(1))
+    const [bottom, top] = [y(low), y(high)].map(end => end.toFixed(1))
+    const ends = `M${left} ${bottom}H${right}M${left} ${top}H${right}`
+    return [`<path class="line${colour}" d="${ends}M${x(at).toFixed(1)} ${bottom}V${top}"/>`]
   })
-  return [line, ...bars, ...circles].join('')
+  return [areaOf(band ?? [], colour, x, y), line, ...bars, ...circles].join('')
+}
+
+function areaOf(
+  band: readonly Interval[],
+  colour: number,
+  x: (at: number) => number,
+  y: (v: number) => number,
+): string {
+  if (band.length === 0) return ''
+  const corner = (value: number, at: number): string => `${x(at).toFixed(1)},${y(value).toFixed(1)}`
+  const upper = band.map(({ high }, at) => corner(high, at))
+  const lower = band.map(({ low }, at) => corner(low, at)).toReversed()
+  return `<polygon class="fill${colour} band" points="${[...upper, ...lower].join(' ')}"/>`
 }
 
 function scaleOf({ series, isLogarithmic, level }: Chart): { y: (value: number) => number; ticks: readonly number[] } {
-  const all = series.flatMap(({ values, dots, intervals }) => [
+  const all = series.flatMap(({ values, dots, intervals, band }) => [
     ...values,
     ...(dots ?? []).flat(),
-    ...(intervals ?? []).flatMap(({ low, high }) => [low, high]),
+    ...[...(intervals ?? []), ...(band ?? [])].flatMap(({ low, high }) => [low, high]),
   ])
   const known = [...all, level?.value ?? Number.NaN].filter(value => Number.isFinite(value) && value > 0)
   const most = Math.max(...known, Number.MIN_VALUE)
-  const span = HEIGHT - TOP - BOTTOM
+  const span = HEIGHT - TOP
   if (isLogarithmic === true && known.length > 0) {
     const low = Math.floor(Math.log10(Math.min(...known)))
     const high = Math.max(low + 1, Math.ceil(Math.log10(most)))
-    const y = (value: number): number =>
-      HEIGHT - BOTTOM - ((Math.log10(Math.max(value, 10 ** low)) - low) / (high - low)) * span
+    const y = (value: number): number => HEIGHT - ((Math.log10(Math.max(value, 10 ** low)) - low) / (high - low)) * span
     return { y, ticks: Array.from({ length: high - low + 1 }, (_, at) => 10 ** (low + at)) }
   }
   const step = niceStep(most / TICKS)
   const top = Math.ceil(most / step) * step
   return {
-    y: value => HEIGHT - BOTTOM - (value / top) * span,
+    y: value => HEIGHT - (value / top) * span,
     ticks: Array.from({ length: Math.round(top / step) + 1 }, (_, at) => at * step),
   }
 }

@@ -24,6 +24,9 @@ export interface LoadOutcome {
   readonly seconds: number
   readonly succeeded: number
   readonly errors: number
+  /** Kind of error, such as `429 (900802)` -> count. */
+  readonly failures: Readonly<Record<string, number>>
+  /** Of successes, and of requests without a response: a refusal is no fast response. */
   readonly latenciesMs: Float64Array
   /** Busy share of the event loop. */
   readonly busy: number
@@ -34,31 +37,42 @@ const LATENCIES_MAX = 4_000_000
 /** Time to wait for the last responses of an open loop. */
 const DRAIN_MS = 1000
 const REOPEN_MS = 5
+/** Time for all connections to open. */
+const OPEN_MS = 15_000
 /** A refused request is repeated after a pause, as a client would: an endless loop would starve the gateway. */
 const REFUSED_PAUSE_MS = 5
 const SUCCESS = [200, 299] as const
+/** In place of a time: no request was sent yet; none waits for its response. */
+const [UNUSED, IDLE] = [-2, -1]
+const LOST = 'lost connection'
+const REFUSED = 'refused connection'
+const SILENT = 'no response'
+/** The code of a fault in its JSON or XML body. */
+const FAULT_CODE = /(?:"code" ?: ?"?|<(?:\w+:)?code>)(\d+)/
 
 /** One connection; another client takes the place of a lost one. */
 class Client {
   readonly #load: Load
   readonly #end = new ResponseEnd()
   readonly #socket: Socket
-  /** When the request that waits for its response was due, in milliseconds of `performance.now`; -1: none waits. */
-  dueMs = -1
+  readonly #isHead: boolean
+  /** When the request that waits for its response was due, in milliseconds of `performance.now`; or UNUSED, IDLE. */
+  dueMs = UNUSED
 
   constructor(load: Load) {
     this.#load = load
+    this.#isHead = load.plan.request.startsWith('HEAD ')
     const socket = connect({ port: load.plan.port, host: '127.0.0.1', noDelay: true })
     this.#socket = socket
     socket.on('connect', () => load.isFree(this))
     socket.on('data', bytes => this.#read(bytes as Buffer))
-    socket.on('error', () => socket.destroy())
+    socket.on('error', error => load.hasError(error))
     socket.on('close', () => load.isLost(this))
   }
 
   send(dueMs: number): void {
     this.dueMs = dueMs
-    this.#end.begin()
+    this.#end.begin(this.#isHead)
     this.#socket.write(this.#load.plan.request, 'latin1')
   }
 
@@ -67,8 +81,9 @@ class Client {
   }
 
   #read(bytes: Buffer): void {
-    if (this.dueMs < 0) this.#socket.destroy()
-    else if (this.#end.read(bytes)) this.#load.hasResponse(this, this.#end.status)
+    if (this.dueMs < 0) return void this.#socket.destroy()
+    if (!this.#end.read(bytes)) return
+    this.#load.hasResponse(this, this.#end.status, bytes)
   }
 }
 
@@ -81,6 +96,10 @@ class Load {
   #sent = 0
   #succeeded = 0
   #errors = 0
+  readonly #failures: Record<string, number> = {}
+  /** Status -> its name among the failures. */
+  readonly #kinds = new Map<number, string>()
+  #lastError = ''
   #latencies: number[] = []
   #isOver = false
   #before = performance.eventLoopUtilization()
@@ -88,6 +107,11 @@ class Load {
   constructor(plan: LoadPlan) {
     this.plan = plan
     this.#clients = new Set(Array.from({ length: plan.clients }, () => new Client(this)))
+    setTimeout(() => {
+      if (this.#startMs > 0) return
+      const why = this.#lastError === '' ? '' : ` (${this.#lastError})`
+      throw new Error(`${this.#opened} of ${plan.clients} connections opened${why}`)
+    }, OPEN_MS).unref()
   }
 
   isFree(client: Client): void {
@@ -96,18 +120,35 @@ class Load {
     else if (this.#startMs > 0) this.#send()
   }
 
-  hasResponse(client: Client, status: number): void {
+  hasError(error: Error): void {
+    this.#lastError = (error as NodeJS.ErrnoException).code ?? error.message
+  }
+
+  /** `last`: bytes with the end of the response. */
+  hasResponse(client: Client, status: number, last: Buffer): void {
     const isSuccess = status >= SUCCESS[0] && status <= SUCCESS[1]
     const now = performance.now()
-    this.#count(client.dueMs, now, isSuccess)
-    client.dueMs = -1
+    this.#count(client.dueMs, now, isSuccess ? '' : this.#kindOf(status, last))
+    client.dueMs = IDLE
     if (isSuccess || this.plan.ratePerSecond > 0) this.isFree(client)
     else setTimeout(() => this.#clients.has(client) && this.isFree(client), REFUSED_PAUSE_MS)
   }
 
+  #kindOf(status: number, last: Buffer): string {
+    let kind = this.#kinds.get(status)
+    if (kind === undefined) {
+      const code = FAULT_CODE.exec(last.toString('latin1'))?.[1]
+      kind = code === undefined ? String(status) : `${status} (${code})`
+      this.#kinds.set(status, kind)
+    }
+    return kind
+  }
+
   isLost(client: Client): void {
     if (this.#isOver) return
-    if (client.dueMs >= 0) this.#count(client.dueMs, performance.now(), false)
+    const now = performance.now()
+    if (client.dueMs >= 0) this.#count(client.dueMs, now, LOST)
+    else if (client.dueMs === UNUSED && this.#startMs > 0) this.#count(now, now, REFUSED)
     this.#clients.delete(client)
     const at = this.#free.indexOf(client)
     if (at >= 0) this.#free.splice(at, 1)
@@ -157,27 +198,35 @@ class Load {
       this.#free.shift()!.send(this.#dueMs(this.#sent++))
   }
 
-  #count(dueMs: number, now: number, isSuccess: boolean): void {
+  /** `failure`: its kind; '' for a success. */
+  #count(dueMs: number, now: number, failure: string): void {
     const at = this.plan.ratePerSecond > 0 ? dueMs : now
     if (at < this.#countFromMs || at > this.#endMs) return
-    if (isSuccess) this.#succeeded++
-    else this.#errors++
-    if (this.#latencies.length < LATENCIES_MAX) this.#latencies.push(now - dueMs)
+    if (failure === '') this.#succeeded++
+    else {
+      this.#errors++
+      this.#failures[failure] = (this.#failures[failure] ?? 0) + 1
+    }
+    const isTimed = failure === '' || failure === SILENT
+    if (isTimed && this.#latencies.length < LATENCIES_MAX) this.#latencies.push(now - dueMs)
   }
 
-  /** Requests of an open loop without a response have waited until now at least. */
+  /** Requests without a response have waited until now at least; in a closed loop, those of the whole time count. */
   #finish(): void {
     const now = performance.now()
     const { utilization } = performance.eventLoopUtilization(this.#before)
-    if (this.plan.ratePerSecond > 0) {
-      for (const client of this.#clients) if (client.dueMs >= 0) this.#count(client.dueMs, now, false)
-      while (this.#dueMs(this.#sent) <= this.#endMs) this.#count(this.#dueMs(this.#sent++), now, false)
+    if (this.plan.ratePerSecond === 0) {
+      const silent = this.#clients.values().filter(({ dueMs }) => dueMs >= 0 && dueMs < this.#countFromMs)
+      for (const { dueMs } of silent) this.#count(dueMs, Math.min(now, this.#endMs), SILENT)
+    } else {
+      for (const client of this.#clients) if (client.dueMs >= 0) this.#count(client.dueMs, now, SILENT)
+      while (this.#dueMs(this.#sent) <= this.#endMs) this.#count(this.#dueMs(this.#sent++), now, SILENT)
     }
     this.#isOver = true
     for (const client of this.#clients) client.close()
     const latenciesMs = Float64Array.from(this.#latencies)
     const { seconds } = this.plan
-    const counts = { succeeded: this.#succeeded, errors: this.#errors }
+    const counts = { succeeded: this.#succeeded, errors: this.#errors, failures: this.#failures }
     const outcome: LoadOutcome = { seconds, ...counts, latenciesMs, busy: utilization }
     parentPort!.postMessage(outcome, [latenciesMs.buffer])
   }

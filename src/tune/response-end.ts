@@ -12,8 +12,11 @@ export class ResponseEnd {
   #part: Part = 'head'
   #left = 0
   #kept: Buffer = Buffer.alloc(0)
+  #isHead = false
 
-  begin(): void {
+  /** `isHead`: the response to HEAD has no body, whatever its fields say. */
+  begin(isHead = false): void {
+    this.#isHead = isHead
     this.status = 0
     this.#part = 'head'
     this.#left = 0
@@ -59,7 +62,7 @@ export class ResponseEnd {
     if (this.status < 200) return
     const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1]
     this.#part = 'body'
-    if (NO_BODY.includes(this.status)) this.#left = 0
+    if (this.#isHead || NO_BODY.includes(this.status)) this.#left = 0
     else if (/\r\ntransfer-encoding: *chunked/i.test(head)) this.#part = 'chunk-size'
     else if (length === undefined) throw new Error(`a response has no length:\n${head}`)
     else this.#left = Number(length)

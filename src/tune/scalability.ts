@@ -23,6 +23,8 @@ export interface ScalingFit extends Coefficients {
   /** Share of the variance of the medians that the law explains. */
   readonly explained: number
   readonly intervals: Readonly<Record<'rate' | 'contention' | 'crosstalk' | 'peakClients', Interval>>
+  /** Of the fitted throughput, in the order of the points. */
+  readonly band: readonly Interval[]
 }
 
 const RESAMPLES = 400
@@ -60,6 +62,7 @@ export function fitScaling(points: readonly ScalingPoint[], random: SeededRandom
       crosstalk: interval(({ crosstalk }) => crosstalk),
       peakClients: interval(peakOf),
     },
+    band: points.map(({ clients }) => interval(fit => throughputAt(fit, clients))),
   }
 }
 

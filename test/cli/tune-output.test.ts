@@ -12,7 +12,7 @@ const KEY = `${SECTION}.http.max.connection.per.host.port`
 
 async function printed(current: number, clients: number, p99Ms: number): Promise<string> {
   const system = new SimulatedSystem(({ [KEY]: most = 1 }, count) => 50 * Math.min(most, count))
-  const knob = { key: KEY, others: [], values: [1, 2, 4, 8, 16], current }
+  const knob = { key: KEY, others: [], unit: 'connections', values: [1, 2, 4, 8, 16], current }
   const result = await tune(system, [knob], { seed: 1, clients, repeats: 3, p99Ms, progress: () => {} })
   const output = new Transcript()
   const proposals = proposalsOf(result, () => SECTION)
@@ -43,6 +43,6 @@ test('the curve, the sizes with their bars, the latencies, the knee and the diff
 test('without a better size the output says so; one client is singular', async () => {
   const text = await printed(1, 1, 0)
   assert.match(text, /^seed 1, 3 repeats in random order, 1 client\n/)
-  assert.match(text, /Proposed changes\nnone: no other size is better by more than 3 %\n$/)
+  assert.match(text, /Proposed changes\nnone: no other size is seen to be better by more than 3 %\n$/)
   assert.doesNotMatch(text, /keeps a 99th/)
 })

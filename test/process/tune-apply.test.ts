@@ -1,9 +1,9 @@
 /** `tune --apply` beside a gateway that runs: what happens to `deployment.toml`, and whether the new values act. */
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { applyProposals } from '../../src/cli/tune-apply.ts'
+import { applyProposals, deploymentOf } from '../../src/cli/tune-apply.ts'
 import type { Proposal } from '../../src/tune/proposals.ts'
 import { argumentsFor, Transcript } from '../config/temporary-home.ts'
 import { backend, dial, home, leave, SILENT, start } from '../harness/operator.ts'
@@ -19,11 +19,22 @@ function proposed(key: string, current: number, value: number): Proposal {
   return { section: SECTION, key, current, value, reason: 'throughput x 2.00 (95 %: 1.90 to 2.10)' }
 }
 
-async function apply(at: Home, ...proposals: Proposal[]): Promise<{ readonly code: number; readonly out: string }> {
+interface Applied {
+  readonly code: number
+  readonly out: string
+}
+
+/** `meanwhile`: what happens during the measurement. */
+async function applyAfter(at: Home, meanwhile: () => void, ...proposals: Proposal[]): Promise<Applied> {
   const out = new Transcript()
-  const code = await applyProposals(argumentsFor(at.path, { dataDir: at.data }), proposals, out)
+  const args = argumentsFor(at.path, { dataDir: at.data })
+  const deployment = deploymentOf(args)
+  meanwhile()
+  const code = await applyProposals(args, proposals, deployment, out)
   return { code, out: out.text }
 }
+
+const apply = (at: Home, ...proposals: Proposal[]): Promise<Applied> => applyAfter(at, () => {}, ...proposals)
 
 function homeWith(text: string): Home {
   const at = home(backend.port, 'kept')
@@ -94,3 +105,60 @@ test('without a proposal nothing is written', async () => {
   assert.deepEqual(await apply(at), { code: 0, out: '' })
   assert.deepEqual(kept(at), [])
 })
+
+test('a file that has changed since the measurement began is left as it is', async () => {
+  const at = homeWith(OLD)
+  const edited = OLD.replace('few', 'edited')
+  const meanwhile = (): void => writeFileSync(join(at.path, 'deployment.toml'), edited)
+  const { code, out } = await applyAfter(at, meanwhile, proposed(PER_BACKEND, 1, 8))
+  assert.equal(code, 1)
+  assert.match(out, /deployment\.toml has changed since the measurement began: it is left as it is\n$/)
+  assert.equal(current(at), edited)
+  assert.deepEqual(kept(at), [])
+})
+
+test('a file that cannot be written at the end is left as it is, and the reason is printed', async () => {
+  const at = homeWith(OLD)
+  const file = join(at.path, 'deployment.toml')
+  const meanwhile = (): void => {
+    rmSync(file)
+    mkdirSync(file)
+  }
+  const { code, out } = await applyAfter(at, meanwhile, proposed(PER_BACKEND, 1, 8))
+  assert.equal(code, 1)
+  assert.match(out, /deployment\.toml is not changed: it cannot be written \(EISDIR\)\n$/)
+  assert.deepEqual(kept(at), [])
+})
+
+test('a file whose section takes no further key is left as it is: set it by hand', async () => {
+  const text = '[transport]\npassthru_http = { max_open_connections = 99 }\n'
+  const at = homeWith(text)
+  const { code, out } = await apply(at, proposed(PER_BACKEND, 1, 8))
+  assert.equal(code, 1)
+  assert.match(out, /is not changed: .*host\.port cannot be set in the form .*: set it by hand\n$/)
+  assert.equal(current(at), text)
+  assert.deepEqual(kept(at), [])
+})
+
+test('a file of Windows with comments and arrays of tables keeps all of them', async () => {
+  const row = 'target_hosts = ["x.example"]\r\nproxy_host = "p"\r\nproxy_port = 3128\r\n'
+  const rows = `[[transport.http.proxy_profile]]\r\n${row}`
+  const at = homeWith(`# ours\r\n[${SECTION}] # plain\r\n"${PER_BACKEND}" = 1 # few\r\n${rows}`)
+  const { code, out } = await apply(at, proposed(PER_BACKEND, 1, 8), proposed('reactors', 1, 2))
+  assert.equal(code, 0, out)
+  assert.equal(current(at), `# ours\r\n[${SECTION}] # plain\r\nreactors = 2\r\n"${PER_BACKEND}" = 8 # few\r\n${rows}`)
+})
+
+const UNPRIVILEGED = { skip: process.getuid?.() === 0 && 'an administrator may write every file' }
+
+for (const [what, name, mode] of [
+  ['file', 'deployment.toml', 0o444],
+  ['folder', '.', 0o555],
+] as const) {
+  test(`--apply on a ${what} that cannot be written is refused before anything is measured`, UNPRIVILEGED, t => {
+    const at = homeWith(OLD)
+    chmodSync(join(at.path, name), mode)
+    t.after(() => chmodSync(join(at.path, name), 0o755))
+    assert.throws(() => deploymentOf(argumentsFor(at.path)), /--apply: .* cannot be written \(EACCES\)/)
+  })
+}

@@ -1,4 +1,4 @@
-/** Delays, changes of deployment.toml, ends of responses, and the report as a page. */
+/** Delays, ends of responses, and the report as a page. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DelaysError, parseDelays } from '../../src/tune/delays.ts'
@@ -6,7 +6,6 @@ import { htmlReport } from '../../src/tune/html-report.ts'
 import { diffText, proposalsOf } from '../../src/tune/proposals.ts'
 import { ResponseEnd } from '../../src/tune/response-end.ts'
 import { tune } from '../../src/tune/search.ts'
-import { setInToml } from '../../src/tune/toml-edit.ts'
 import { SimulatedSystem } from './simulated-system.ts'
 
 test('recorded delays are sorted; comments are left out', () => {
@@ -27,26 +26,6 @@ for (const text of ['', '# nothing', '-1', 'x', '1e9', 'p50', 'p101 3', 'p50 3 p
 }
 
 const SECTION = 'transport.passthru_http'
-const KEY = 'http.max.connection.per.host.port'
-/** Before, key, after. */
-const EDITS: readonly (readonly [string, string, string])[] = [
-  ['', 'reactors', `[${SECTION}]\nreactors = 4\n`],
-  ['[server]\nx = 1\n', 'reactors', `[server]\nx = 1\n\n[${SECTION}]\nreactors = 4\n`],
-  [
-    `[${SECTION}]\nreactors = 2 # two\n[b]\nreactors = 9\n`,
-    'reactors',
-    `[${SECTION}]\nreactors = 4 # two\n[b]\nreactors = 9\n`,
-  ],
-  [`[${SECTION}] # first\nx = 1\n`, 'reactors', `[${SECTION}] # first\nreactors = 4\nx = 1\n`],
-  [`[${SECTION}]\n"${KEY}" = 7\n`, KEY, `[${SECTION}]\n"${KEY}" = 4\n`],
-  [`[${SECTION}]\n#reactors = 2\n`, 'reactors', `[${SECTION}]\nreactors = 4\n#reactors = 2\n`],
-  [`[[${SECTION}.x]]\nreactors = 2\n`, 'reactors', `[[${SECTION}.x]]\nreactors = 2\n\n[${SECTION}]\nreactors = 4\n`],
-]
-for (const [before, key, after] of EDITS) {
-  test(`${key} is set in ${JSON.stringify(before)}`, () => {
-    assert.equal(setInToml(before, { section: SECTION, key, value: 4 }), after)
-  })
-}
 
 /** Responses that end with their last byte, whatever the pieces. */
 const RESPONSES = [
@@ -73,7 +52,7 @@ for (const text of RESPONSES) {
 test('the report is one page without scripts or addresses, and escapes what it shows', async () => {
   const key = 'transport.passthru_http.http.max.connection.per.host.port'
   const system = new SimulatedSystem(({ [key]: most = 1 }, clients) => 50 * Math.min(most, clients))
-  const knob = { key, others: [], values: [1, 2, 4, 8, 16], current: 2 }
+  const knob = { key, others: [], unit: 'connections', values: [1, 2, 4, 8, 16], current: 2 }
   const options = { seed: 1, clients: 16, repeats: 3, p99Ms: 50, progress: () => {} }
   const result = await tune(system, [knob], options)
   const proposals = proposalsOf(result, () => SECTION)

@@ -1,7 +1,11 @@
 /** The search finds a known optimum within one step, and proposes only what its repeats decide. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Knob, type SearchOptions, type Sizes, tune } from '../../src/tune/search.ts'
+import { caveatsOf } from '../../src/tune/caveats.ts'
+import { verdictText } from '../../src/tune/proposals.ts'
+import { type SearchOptions, tune } from '../../src/tune/search.ts'
+import type { Sizes } from '../../src/tune/system.ts'
+import type { Knob } from '../../src/tune/verdict.ts'
 import { CEILING, SimulatedSystem } from './simulated-system.ts'
 
 const CLIENTS = 64
@@ -9,7 +13,7 @@ const OPTIONS: SearchOptions = { seed: 1, clients: CLIENTS, repeats: 5, p99Ms: 0
 const GRID = [1, 2, 4, 8, 16, 32, 64]
 
 function knob(key: string, current: number, values: readonly number[] = GRID): Knob {
-  return { key, others: [], values, current }
+  return { key, others: [], unit: 'things', values, current }
 }
 
 /** A backend that is slower for each request beyond `slots`; the gateway refuses those beyond its connections. */
@@ -91,7 +95,7 @@ test('a proposed size holds for the sizes after it: one bottleneck behind anothe
   assert.deepEqual(
     knobs.map(({ key, verdict }) => [key, verdict]),
     [
-      ['core', 'keep'],
+      ['core', 'same'],
       ['connections', 'change'],
     ],
   )
@@ -144,4 +148,105 @@ test('a generator near its ceiling is named as what may limit', async () => {
     const { generator } = await tune(new SimulatedSystem(() => most, 0), [], OPTIONS)
     assert.equal(generator.isBottleneck, expected)
   }
+})
+
+test('sizes that change nothing: no difference is seen, the optimum is no proposal', async () => {
+  const { knobs } = await tune(new SimulatedSystem((_, clients) => 10 * clients), [knob('buffer', 16)], OPTIONS)
+  assert.deepEqual([knobs[0]!.verdict, knobs[0]!.current], ['same', 16])
+  assert.match(verdictText(knobs[0]!), /^no difference seen, 16 stays: one of less than \d % would not show in these/)
+})
+
+test('a value that refuses requests is not as good as one that serves all of them', async () => {
+  const system = new SimulatedSystem(() => 1000, 0.001)
+  system.failed = ({ queue = 0 }) => (queue < 8 ? 0.5 : 0)
+  const { knobs, scaling } = await tune(system, [knob('queue', 64)], OPTIONS)
+  assert.deepEqual([knobs[0]!.optimum, knobs[0]!.verdict], [8, 'keep'])
+  assert.equal(scaling.points[0]?.failed, 0)
+  const changed = new SimulatedSystem(({ queue = 0 }) => (queue < 8 ? 2000 : 1000), 0.001)
+  changed.failed = system.failed
+  const [found] = (await tune(changed, [knob('queue', 64)], OPTIONS)).knobs
+  assert.match(verdictText(found!), /^64 -> 1: throughput x 2\.00 \(.*\), 50 % of the requests fail \(now 0 %\)$/)
+})
+
+test('current sizes that refuse requests are named with status and code', async () => {
+  const system = new SimulatedSystem(() => 1000, 0)
+  system.failed = () => 0.25
+  const result = await tune(system, [], OPTIONS)
+  assert.match(
+    caveatsOf(result).join('\n'),
+    /^25 % of the requests of \d+ clients? failed .* \(503 \(102540\) x 1,665\)$/,
+  )
+})
+
+test('a rate at which requests fail, or get no response, keeps no target', async () => {
+  const system = new SimulatedSystem(() => 1000, 0)
+  system.failed = () => 0.02
+  assert.equal((await tune(system, [], { ...OPTIONS, p99Ms: 100 })).knee, null)
+})
+
+test('a backend that ends in the middle of a sweep is an error, and not a size of zero', async () => {
+  let measured = 0
+  const system = new SimulatedSystem(() => (measured++ < 50 ? 1000 : 0), 0)
+  await assert.rejects(
+    tune(system, [knob('connections', 64)], OPTIONS),
+    /no request has succeeded in "connections = \d+", nor with the sizes that served before \(.*\): the backend has/,
+  )
+})
+
+test('a value with which nothing is served is measured as such', async () => {
+  const system = new SimulatedSystem(({ buffer = 64 }) => (buffer < 16 ? 0 : 1000), 0)
+  system.failed = ({ buffer = 64 }) => (buffer < 16 ? 1 : 0)
+  const { knobs } = await tune(system, [knob('buffer', 64)], OPTIONS)
+  assert.deepEqual([knobs[0]!.optimum, knobs[0]!.verdict, knobs[0]!.points[0]!.failed], [16, 'keep', 1])
+})
+
+test('a backend that becomes slower for the same sizes is named with both parts', async () => {
+  let measured = 0
+  const system = new SimulatedSystem(() => (measured++ < 60 ? 1000 : 500), 0)
+  const result = await tune(system, [knob('connections', 64)], OPTIONS)
+  assert.notEqual(result.knobs[0]!.verdict, 'change')
+  assert.deepEqual(result.drift?.ratio, 0.5)
+  assert.match(caveatsOf(result).join('\n'), /the same sizes did 0\.50 times in ".*" what they did in ".*"/)
+  assert.equal((await tune(new SimulatedSystem(() => 1000), [knob('x', 64)], OPTIONS)).drift, null)
+})
+
+/** The share of other programs from one call to the next. */
+function busy(shares: (call: number) => number): SimulatedSystem['others'] {
+  let call = 0
+  return () => {
+    const share = shares(call++)
+    return { share, programs: share > 0.1 ? [`compiler (77) ${Math.round(share * 100)} %`] : [] }
+  }
+}
+
+test('measurements that another program disturbed are made again, and none stays disturbed', async () => {
+  const system = new SimulatedSystem(() => 1000, 0)
+  system.others = busy(call => (call >= 20 && call < 26 ? 0.5 : 0.01))
+  const result = await tune(system, [knob('buffer', 16)], OPTIONS)
+  const { quiet, highest, repeated, disturbed } = result.others
+  assert.deepEqual([quiet, highest, repeated, disturbed], [0.01, 0.5, 6, 0])
+  assert.match(
+    caveatsOf(result).join('\n'),
+    /^other programs used up to 50 % during measurements: compiler \(77\) 50 %; 6 measurements were made again, and none/,
+  )
+})
+
+test('a program that runs all the time is named; a bounded number of measurements is made again', async () => {
+  const system = new SimulatedSystem(() => 1000, 0)
+  system.others = busy(() => 0.4)
+  const steps: number[] = []
+  const progress = (_: number, total: number): void => void steps.push(total)
+  const result = await tune(system, [knob('buffer', 16)], { ...OPTIONS, progress })
+  const { repeated, disturbed, all } = result.others
+  assert.ok(repeated > 0 && repeated <= Math.ceil(steps[0]! / 4), `${repeated} of ${steps[0]}`)
+  assert.equal(disturbed, all)
+  assert.equal(result.knobs[0]!.points[0]!.disturbed, OPTIONS.repeats)
+  assert.match(caveatsOf(result).join('\n'), /^other programs used 40 % of the processors while nothing was measured, /)
+})
+
+test('a backend on this machine, which uses as much each time, disturbs nothing', async () => {
+  const system = new SimulatedSystem(() => 1000, 0)
+  system.others = isQuiet => ({ share: isQuiet ? 0.01 : 0.45, programs: [] })
+  const { others } = await tune(system, [knob('buffer', 16)], OPTIONS)
+  assert.deepEqual([others.repeated, others.disturbed], [0, 0])
 })

@@ -1,5 +1,6 @@
 /** Systems with a known optimum, as functions of sizes and clients, with seeded noise. */
-import type { Measured, Sizes, System } from '../../src/tune/search.ts'
+import type { OtherUse } from '../../src/tune/other-programs.ts'
+import type { Measured, Sizes, System } from '../../src/tune/system.ts'
 import { SeededRandom } from '../../src/tune/statistics.ts'
 
 export const CEILING = 100_000
@@ -11,6 +12,10 @@ export class SimulatedSystem implements System {
   readonly #random: SeededRandom
   readonly #noise: number
   #sizes: Sizes = {}
+  /** What other programs use; `isQuiet`: while nothing is measured. */
+  others: (isQuiet: boolean) => OtherUse | null = () => ({ share: 0, programs: [] })
+  /** Share of the requests that fail. */
+  failed: (sizes: Sizes) => number = () => 0
 
   /** `noise`: 0.02 for 2 % up and down. */
   constructor(throughput: (sizes: Sizes, clients: number) => number, noise = 0.01, seed = 7) {
@@ -36,6 +41,10 @@ export class SimulatedSystem implements System {
     return this.#measured(rate, 1 / Math.max(0.01, 1 - used))
   }
 
+  async quiet(): Promise<OtherUse | null> {
+    return this.others(true)
+  }
+
   async ceiling(): Promise<Measured> {
     return this.#measured(CEILING, 1)
   }
@@ -46,7 +55,13 @@ export class SimulatedSystem implements System {
 
   #measured(throughput: number, p99Ms: number): Measured {
     const generatorBusy = throughput / CEILING
-    const requests = Math.round(throughput)
-    return { throughput, p50Ms: p99Ms / 2, p99Ms, p999Ms: p99Ms * 2, errors: 0, requests, generatorBusy }
+    const succeeded = Math.round(throughput)
+    const share = this.failed(this.#sizes)
+    const errors = share === 1 ? 100 : Math.round((succeeded * share) / (1 - share))
+    return {
+      ...{ throughput, p50Ms: p99Ms / 2, p99Ms, p999Ms: p99Ms * 2, generatorBusy },
+      ...{ errors, failures: errors === 0 ? {} : { '503 (102540)': errors }, requests: succeeded + errors },
+      others: this.others(false),
+    }
   }
 }

@@ -1,0 +1,113 @@
+/** A gateway in a process of its own, with a home of its own, on a free port. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer, type AddressInfo } from 'node:net'
+import { TuneFailed } from './system.ts'
+
+export interface GatewayPlan {
+  /** First word of the command line of the program: the entry. */
+  readonly entry: string
+  readonly home: string
+  readonly dataDir: string
+  readonly sets: readonly string[]
+}
+
+const START_MS = 60_000
+const END_MS = 10_000
+const OUTPUT_CHARS_MAX = 100_000
+const LINES_SHOWN = 8
+const HTTP = 'transport.passthru_http'
+/** Only the plain listener is measured; the ports of the others may be in use. */
+const PLAIN_ONLY = [
+  'transport.passthru_https.listener.enable=false',
+  'transport.ws.listener.enable=false',
+  'transport.wss.listener.enable=false',
+  'management.enable=false',
+  'management.health_port=0',
+  `${HTTP}.listener.enable=true`,
+]
+
+export class GatewayProcess {
+  readonly port: number
+  readonly #child: ChildProcess
+  readonly #ended: Promise<unknown>
+  readonly #life = new AbortController()
+  #printed = ''
+
+  private constructor({ entry, home, dataDir, sets }: GatewayPlan, port: number) {
+    this.port = port
+    const all = [...sets, ...PLAIN_ONLY, `${HTTP}.listener.parameters.port=${port}`]
+    const words = ['start', '--home', home, '--data', dataDir, ...all.flatMap(set => ['--set', set])]
+    this.#child = spawn(process.execPath, [entry, ...words], { stdio: ['ignore', 'ignore', 'pipe'] })
+    this.#child.stderr!.setEncoding('utf8').on('data', (piece: string) => {
+      this.#printed = (this.#printed + piece).slice(-OUTPUT_CHARS_MAX)
+    })
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#ended = promise
+    for (const event of ['exit', 'error'] as const) {
+      this.#child.once(event, (reason: unknown, signal: unknown) => {
+        resolve()
+        const how = reason instanceof Error ? reason.message : `ended with ${String(reason ?? signal)}`
+        this.#life.abort(this.#failure(`the gateway ${how}`))
+      })
+    }
+  }
+
+  /** `signal` ends it at once; its data folder is temporary. Rejects with TuneFailed. */
+  static async start(plan: GatewayPlan, signal: AbortSignal): Promise<GatewayProcess> {
+    const port = await freePort()
+    signal.throwIfAborted()
+    const gateway = new GatewayProcess(plan, port)
+    const kill = (): void => void gateway.#child.kill('SIGKILL')
+    signal.addEventListener('abort', kill)
+    void gateway.#ended.then(() => signal.removeEventListener('abort', kill))
+    try {
+      await gateway.#untilReady()
+    } catch (error) {
+      kill()
+      await gateway.#ended
+      throw error
+    }
+    return gateway
+  }
+
+  /** Aborted with a TuneFailed when the gateway ends by itself. */
+  get life(): AbortSignal {
+    return this.#life.signal
+  }
+
+  async #untilReady(): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const fail = (): void => reject(this.#failure('the gateway does not start'))
+    const guard = setTimeout(fail, START_MS)
+    this.#child.stderr!.on('data', () => this.#printed.includes('"msg":"ready"') && resolve())
+    this.life.addEventListener('abort', fail, { once: true })
+    try {
+      await promise
+    } finally {
+      clearTimeout(guard)
+    }
+  }
+
+  #failure(what: string): TuneFailed {
+    const lines = this.#printed.trimEnd().split('\n').slice(-LINES_SHOWN)
+    return new TuneFailed(`${what}:\n${lines.join('\n')}`)
+  }
+
+  async stop(): Promise<void> {
+    this.#child.kill('SIGTERM')
+    const guard = setTimeout(() => this.#child.kill('SIGKILL'), END_MS)
+    await this.#ended
+    clearTimeout(guard)
+  }
+}
+
+/** Several reactors need a port that is known beforehand. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
