@@ -1,14 +1,16 @@
 /**
  * Resident memory of a gateway without traffic, by part: `npx node bench/micro/memory-at-rest.ts [REACTORS,...]`, as a
- * package and from the sources. Ten open APIs, the plain listener and the management listener; the least of three
- * starts, behind one that fills caches. Linux alone.
+ * package and from the sources, and of a bare process with one thread more than reactors, the floor. Ten open APIs, the
+ * plain listener and the management listener; the least of three starts, behind one that fills caches. Linux alone.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { buildProgram } from '../../test/harness/built-program.ts'
 import { MeasuredTable } from '../measured-table.ts'
+import { Program } from '../program.ts'
 import { READY, ROOT, startSluice, writeHome } from '../peers/sluice.ts'
 
 const ROUNDS = 3
@@ -64,11 +66,20 @@ writeHome(
 /** Three ports from here on are free, very likely: the system gives out those above. */
 const portOfRun = (): number => 10_000 + Math.floor(Math.random() * 20_000)
 
-async function restingParts(reactors: number, launcher: string): Promise<Parts> {
+function startGateway(reactors: number, launcher: string): Program {
   const port = portOfRun()
   const settings = { 'management.port': String(port + 2) }
   const where = { home, data: join(folder, 'data'), port, launcher, cores: '0,1', profileFolder: undefined }
-  const program = startSluice({ ...where, reactors, settings })
+  return startSluice({ ...where, reactors, settings })
+}
+
+function startBare(reactors: number): Program {
+  const script = fileURLToPath(new URL('bare-threads.js', import.meta.url))
+  return new Program('bare threads', [process.execPath, script, String(reactors + 1)])
+}
+
+async function restingParts(reactors: number, start: Start): Promise<Parts> {
+  const program = start(reactors)
   try {
     await program.waitForLine(READY)
     await sleep(REST_MS + reactors * REST_PER_REACTOR_MS)
@@ -79,15 +90,21 @@ async function restingParts(reactors: number, launcher: string): Promise<Parts> 
 }
 
 const columns = Object.fromEntries(['sum', ...PARTS].map(part => [part, 1]))
-const FORMS = { 'as a package': buildProgram(), 'from the sources': `${ROOT}/src/launch.js` }
+type Start = (reactors: number) => Program
+const built = buildProgram()
+const FORMS: Readonly<Record<string, Start>> = {
+  'as a package': reactors => startGateway(reactors, built),
+  'from the sources': reactors => startGateway(reactors, `${ROOT}/src/launch.js`),
+  'bare threads': startBare,
+}
 try {
   const counts = (process.argv[2] ?? '1,2,16').split(',').map(Number)
-  for (const [form, launcher] of Object.entries(FORMS)) {
+  for (const [form, start] of Object.entries(FORMS)) {
     const table = new MeasuredTable(`Resident MiB, ${form}`, columns)
-    await restingParts(counts[0]!, launcher)
+    await restingParts(counts[0]!, start)
     for (const reactors of counts) {
       const rounds: Parts[] = []
-      for (let round = 0; round < ROUNDS; round++) rounds.push(await restingParts(reactors, launcher))
+      for (let round = 0; round < ROUNDS; round++) rounds.push(await restingParts(reactors, start))
       const least = rounds.toSorted((a, b) => sumOf(a) - sumOf(b))[0]!
       table.row(`${reactors} reactors`, sumOf(least), ...PARTS.map(part => least[part]))
     }
