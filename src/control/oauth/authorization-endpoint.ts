@@ -13,7 +13,7 @@ import {
 import { digestRevocationKey } from '../../auth/jwt-claims.ts'
 import { authenticateUser } from './authentication.ts'
 import type { BrowserSession } from './browser-sessions.ts'
-import { readForm } from './form.ts'
+import { queryOf, readForm } from './form.ts'
 import type { CodeData } from './grants.ts'
 import type { KeyManager } from './key-manager.ts'
 import { OAuthError } from './oauth-error.ts'
@@ -50,8 +50,7 @@ export function authorizationApp(manager: KeyManager): Hono {
   // OpenID Connect Core 3.1.2.1 requires POST as well.
   app.post('/oauth2/authorize', async context => {
     countRequest(manager, context)
-    const query = String(new URLSearchParams([...(await readForm(context.req.raw)).entries()].map(pair => [...pair])))
-    const request = await readAuthorizationRequest(manager, query)
+    const request = await readAuthorizationRequest(manager, queryOf(await readForm(context.req.raw)))
     return continueAuthorization(manager, context, request, await findSignedInUser(manager, context, request))
   })
   app.post('/oauth2/authorize/login', context => login(manager, context))

@@ -11,12 +11,8 @@
  * (`iss`, `sub`, `aud`, `exp`, ...).
  */
 import { loadModule } from '../../config/module-file.ts'
-import { withTimeout } from '../../runtime/with-timeout.ts'
-import { OAuthError } from './oauth-error.ts'
+import { callModule, type Exported, moduleError } from './module-call.ts'
 import type { ExtensionPaths } from './settings.ts'
-
-/** Time limit of one call. */
-const CALL_MS = 5000
 
 export type Claims = Readonly<Record<string, unknown>>
 
@@ -26,8 +22,6 @@ export interface ClaimContext {
   readonly user: { readonly name: string; readonly tenant: string; readonly roles: readonly string[] } | null
   readonly scopes: readonly string[]
 }
-
-type Extension = (...parameters: readonly unknown[]) => unknown
 
 const NAMES = {
   tokenGenerator: 'tokenClaims',
@@ -43,15 +37,15 @@ const PROTECTED_CLAIMS = new Set([
 ])
 
 export class Extensions {
-  readonly #functions: ReadonlyMap<keyof ExtensionPaths, Extension>
+  readonly #functions: ReadonlyMap<keyof ExtensionPaths, Exported>
 
-  private constructor(functions: ReadonlyMap<keyof ExtensionPaths, Extension>) {
+  private constructor(functions: ReadonlyMap<keyof ExtensionPaths, Exported>) {
     this.#functions = functions
   }
 
   /** Rejects with ModuleError. */
   static async load(folder: string, paths: ExtensionPaths): Promise<Extensions> {
-    const functions = new Map<keyof ExtensionPaths, Extension>()
+    const functions = new Map<keyof ExtensionPaths, Exported>()
     for (const kind of Object.keys(NAMES) as (keyof ExtensionPaths)[]) {
       if (paths[kind] === '') continue
       functions.set(kind, await loadModule(folder, paths[kind], NAMES[kind]))
@@ -88,7 +82,7 @@ export class Extensions {
   async #call(kind: keyof ExtensionPaths, ...parameters: readonly unknown[]): Promise<Claims | undefined> {
     const extension = this.#functions.get(kind)
     if (extension === undefined) return undefined
-    const result = await awaited(Promise.try(extension, ...parameters), NAMES[kind])
+    const result = await callModule(NAMES[kind], extension, ...parameters)
     if (typeof result === 'object' && result !== null && !Array.isArray(result)) return result as Claims
     throw moduleError(NAMES[kind], 'the result is not an object')
   }
@@ -96,19 +90,4 @@ export class Extensions {
 
 function withoutProtected(claims: Claims): Claims {
   return Object.fromEntries(Object.entries(claims).filter(([name]) => !PROTECTED_CLAIMS.has(name)))
-}
-
-async function awaited(result: Promise<unknown>, name: string): Promise<unknown> {
-  try {
-    return await withTimeout(result, CALL_MS, () => new Error(`no result within ${CALL_MS} ms`))
-  } catch (error) {
-    throw moduleError(name, (error as Error).message)
-  }
-}
-
-/** The cause is for the log only: a module's message can contain anything. */
-function moduleError(name: string, cause: string): OAuthError {
-  const error = new OAuthError('server_error', 'a server extension failed', { status: 500 })
-  error.cause = `${name}: ${cause}`
-  return error
 }

@@ -71,6 +71,11 @@ export function parseForm(text: string): Form {
   return new Form(values)
 }
 
+/** The parameters of a form as a query. */
+export function queryOf(form: Form): string {
+  return String(new URLSearchParams([...form.entries()].map(pair => [...pair])))
+}
+
 /** Decodes one name or value of a form. Throws OAuthError. */
 export function decodePart(text: string): string {
   try {

@@ -9,21 +9,17 @@
  * application. Null refuses the request. `parameters` has no secret of the client.
  */
 import { loadModule } from '../../config/module-file.ts'
-import { withTimeout } from '../../runtime/with-timeout.ts'
 import type { GrantRequest } from './grants.ts'
+import { callModule, type Exported, moduleError } from './module-call.ts'
 import { OAuthError } from './oauth-error.ts'
 import { readScopes } from './scopes.ts'
 import type { GrantModulePaths } from './settings.ts'
 import { applicationSubject, federatedSubject, type Subject, userSubject } from './subjects.ts'
 import { issueTokens, mayRefresh, type TokenResponse } from './token-issuance.ts'
 
-/** Time limit of one call. */
-const CALL_MS = 5000
 const DESCRIPTION_CHARS_MAX = 200
 /** Parameters that authenticate the client (RFC 6749 2.3.1, RFC 7521 4.2). */
 const CREDENTIALS = ['client_id', 'client_secret', 'client_assertion', 'client_assertion_type']
-
-type Exported = (...given: readonly unknown[]) => unknown
 
 interface Modules {
   readonly handler: Exported | null
@@ -106,22 +102,10 @@ async function subjectOf(
 async function called(name: string, module: Exported, grantType: string, request: GrantRequest): Promise<unknown> {
   const { client, form } = request
   const parameters = Object.fromEntries([...form.entries()].filter(([key]) => !CREDENTIALS.includes(key)))
-  const given = { grantType, client: client.consumerKey, parameters }
-  try {
-    return await withTimeout(Promise.try(module, given), CALL_MS, () => new Error(`no result within ${CALL_MS} ms`))
-  } catch (error) {
-    throw moduleError(name, error instanceof Error ? error.message : 'it threw no error')
-  }
+  return callModule(name, module, { grantType, client: client.consumerKey, parameters })
 }
 
 /** RFC 6749 5.2: printable ASCII without quotes and backslashes. */
 function shown(text: string): string {
   return text.replaceAll(/[^\x20-\x7e]|["\\]/g, ' ').slice(0, DESCRIPTION_CHARS_MAX)
-}
-
-/** The cause is for the log only: a module's message can contain anything. */
-function moduleError(name: string, cause: string): OAuthError {
-  const error = new OAuthError('server_error', 'a server extension failed', { status: 500 })
-  error.cause = `${name}: ${cause}`
-  return error
 }

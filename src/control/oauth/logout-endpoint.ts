@@ -18,7 +18,7 @@ import {
   withQuery,
 } from './authorization-endpoint.ts'
 import type { BrowserSession } from './browser-sessions.ts'
-import { type Form, parseForm, readForm } from './form.ts'
+import { parseForm, queryOf, readForm } from './form.ts'
 import type { KeyManager } from './key-manager.ts'
 import { OAuthError } from './oauth-error.ts'
 import { logoutPage, pageResponse, signedOutPage } from './pages.ts'
@@ -68,33 +68,34 @@ export function logoutApp(manager: KeyManager): Hono {
     countRequest(manager, context)
     const form = await readForm(context.req.raw)
     const request = await readRequest(manager, form.text('request'))
-    const user = signedInUser(manager, context)
-    if (user === null) return finish(context, request)
+    const current = currentSession(manager, context)
+    if (current === null) return finish(context, request)
     const purpose = `logout\n${request.query}`
-    if (!isFormOfBrowser(manager, context, form.text('form_token'), user.cookie, purpose))
-      return confirmationResponse(manager, request, user)
-    manager.sessions.end(user.cookie)
+    if (!isFormOfBrowser(manager, context, form.text('form_token'), current.cookie, purpose))
+      return confirmationResponse(manager, request, current)
+    manager.sessions.end(current.cookie)
     return finish(context, request)
   })
   return app
 }
 
-interface SignedInUser {
+/** The session of the browser that sends the request. */
+interface CurrentSession {
   readonly session: BrowserSession
   readonly cookie: string
 }
 
-function signedInUser(manager: KeyManager, context: Context): SignedInUser | null {
+function currentSession(manager: KeyManager, context: Context): CurrentSession | null {
   const cookie = getCookie(context, SESSION_COOKIE, 'host')
   const session = cookie === undefined ? null : manager.sessions.find(cookie)
   return cookie === undefined || session === null ? null : { session, cookie }
 }
 
 async function logout(manager: KeyManager, context: Context, request: LogoutRequest): Promise<Response> {
-  const user = signedInUser(manager, context)
-  if (user === null) return finish(context, request)
-  if (!isOfSession(request.hint, user.session)) return confirmationResponse(manager, request, user)
-  manager.sessions.end(user.cookie)
+  const current = currentSession(manager, context)
+  if (current === null) return finish(context, request)
+  if (!isOfSession(request.hint, current.session)) return confirmationResponse(manager, request, current)
+  manager.sessions.end(current.cookie)
   return finish(context, request)
 }
 
@@ -106,7 +107,7 @@ function isOfSession(hint: IdTokenHint | null, { user, tenant, authenticatedMs }
 function confirmationResponse(
   manager: KeyManager,
   { query, client, redirectUri }: LogoutRequest,
-  { session, cookie }: SignedInUser,
+  { session, cookie }: CurrentSession,
 ): Promise<Response> {
   const state = { request: query, token: manager.sessions.formToken(cookie, `logout\n${query}`) }
   return pageResponse(logoutPage(state, client?.name ?? '', session.user), 200, redirectUri || manager.origin)
@@ -158,8 +159,4 @@ function hintOf(manager: KeyManager, token: string): IdTokenHint {
       return { sub, clientId: aud, authTime: Number(authTime) }
   }
   throw new OAuthError('invalid_request', 'id_token_hint is no ID token of this key manager')
-}
-
-function queryOf(form: Form): string {
-  return String(new URLSearchParams([...form.entries()].map(pair => [...pair])))
 }
