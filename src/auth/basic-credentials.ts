@@ -1,5 +1,10 @@
 /** Credentials of the scheme Basic (RFC 7617 2): a name and a password. */
 
+/** Value of Authorization, in UTF-8 (RFC 7617 2.1). `name` has no colon. */
+export function basicAuthorization(name: string, password: string): string {
+  return `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`
+}
+
 /** Undefined without a name or a colon, and for base64 that is not canonical: credentials have one spelling. */
 export function parseBasicCredentials(encoded: string): readonly [name: string, password: string] | undefined {
   const bytes = Buffer.from(encoded, 'base64')

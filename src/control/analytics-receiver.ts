@@ -3,6 +3,7 @@
  * and password, and sends events to `analytics_url` with the session that it gets, so that only the login holds the
  * password. `tcp` is plain HTTP to this machine, `ssl` is HTTPS.
  */
+import { basicAuthorization } from '../auth/basic-credentials.ts'
 import { ControlCallFailed } from '../auth/control-protocol.ts'
 import { jsonBody, type RemoteResponse } from './remote/http-client.ts'
 import type { RemoteServices } from './remote-services.ts'
@@ -58,7 +59,7 @@ export class AnalyticsNodes implements BatchSink {
   ) {
     this.#nodes = events.map((address, index) => ({ events: httpUrl(address), login: httpUrl(logins[index]!) }))
     this.#type = type
-    this.#authorization = `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`
+    this.#authorization = basicAuthorization(name, password)
     this.#send = send
   }
 

@@ -2,6 +2,7 @@
  * Calls the workflow engine for each request that waits for approval, in the form of Activiti, until the engine has
  * taken it. The database holds what is to be sent: nothing is lost with the thread, and of several nodes one calls.
  */
+import { basicAuthorization } from '../auth/basic-credentials.ts'
 import type { Configuration } from '../config/catalogue.ts'
 import type { EventLog } from '../observe/events.ts'
 import { planListeners } from '../plan/listener-planning.ts'
@@ -90,7 +91,7 @@ export class WorkflowEngine {
     try {
       const { status } = await this.#context.send({
         url: `${url.replace(/\/?$/, '/')}${PROCESSES}`,
-        authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`,
+        authorization: basicAuthorization(username, password),
         json: {
           processDefinitionKey: kind,
           businessKey: id,

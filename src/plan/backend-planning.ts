@@ -9,6 +9,7 @@ import type {
   BackendSigner,
   BackendTokenPlan,
 } from '../auth/auth-plan.ts'
+import { basicAuthorization } from '../auth/basic-credentials.ts'
 import type { Configuration } from '../config/catalogue.ts'
 
 const KEY_TYPES = ['production', 'sandbox'] as const
@@ -48,9 +49,7 @@ export function credentialPlans(definition: ApiDefinition): BackendCredentialPla
 
 function credentialPlan(credentials: EndpointCredentials, key: string): BackendCredentialPlan {
   if (credentials.kind === 'oauth2') return { kind: 'oauth2', key }
-  const { username, password } = credentials
-  // In UTF-8 (RFC 7617 2.1).
-  return { kind: 'basic', authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` }
+  return { kind: 'basic', authorization: basicAuthorization(credentials.username, credentials.password) }
 }
 
 /** The access tokens that the control thread has to get for the backends of these APIs. */

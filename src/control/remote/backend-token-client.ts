@@ -3,6 +3,7 @@
  * shortly before they expire. A token that a backend rejected is replaced.
  */
 import type { BackendTokenPlan } from '../../auth/auth-plan.ts'
+import { basicAuthorization } from '../../auth/basic-credentials.ts'
 import { ControlCallFailed } from '../../auth/control-protocol.ts'
 import { SingleFlight } from '../../runtime/single-flight.ts'
 import { type HttpClient, jsonBody } from './http-client.ts'
@@ -67,7 +68,7 @@ export class BackendTokenClient {
     const response = await this.#client.send({
       url: tokenUrl,
       // RFC 6749 2.3.1.
-      authorization: `Basic ${Buffer.from(`${formText(clientId)}:${formText(clientSecret)}`).toString('base64')}`,
+      authorization: basicAuthorization(formText(clientId), formText(clientSecret)),
       form: new URLSearchParams({ ...parameters, ...scope, grant_type: 'client_credentials' }),
       bytesMax: BYTES_MAX,
     })

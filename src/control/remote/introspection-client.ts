@@ -1,4 +1,5 @@
 /** Introspects opaque tokens at the key manager of another node (RFC 7662). */
+import { basicAuthorization } from '../../auth/basic-credentials.ts'
 import { ControlCallFailed, type IntrospectionResult } from '../../auth/control-protocol.ts'
 import type { EventLog } from '../../observe/events.ts'
 import { type HttpClient, jsonBody, type RemoteResponse } from './http-client.ts'
@@ -66,8 +67,7 @@ export class IntrospectionClient {
     const { username, password } = this.#settings
     const response = await client.send({
       url: this.#url,
-      // RFC 7617 2.1.
-      authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`,
+      authorization: basicAuthorization(username, password),
       form: new URLSearchParams({ token, token_type_hint: 'access_token' }),
       bytesMax: BYTES_MAX,
     })
