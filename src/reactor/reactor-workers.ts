@@ -26,7 +26,6 @@ import {
 import { databaseFile } from '../mounted/database-file.ts'
 import { SharedPermits } from '../runtime/shared-permits.ts'
 import { SharedWakes } from '../runtime/shared-wakes.ts'
-import { TurnQuota } from '../runtime/turn-quota.ts'
 import type { PlannedWork, WorkTimes } from './api-work.ts'
 import { WorkScheduler } from './work-scheduler.ts'
 import { type PoolKind, WorkerPool } from './worker-pool.ts'
@@ -38,8 +37,6 @@ const RETIRED_MAX = 4
 const LANES = ['mediation', 'long', 'background'] as const
 /** Per reactor: each holds one long body in its heap at a time, or few. */
 const LONG_THREADS = 1
-/** Messages that go to workers, and results that come back, in one turn of the loop: each takes some 30 µs (D590). */
-const MESSAGES_PER_TURN = 8
 
 interface ReactorWorkersOptions {
   readonly report: Report
@@ -69,7 +66,6 @@ export class ReactorWorkers {
   readonly #share: ReactorShare
   readonly #permits: SharedPermits
   readonly #background: WorkerPool
-  readonly #turns = new TurnQuota(MESSAGES_PER_TURN)
   /** Null: another reactor schedules the work of mounted APIs. */
   readonly #work: WorkScheduler | null
   /** Mediation of the APIs with flows on workers, by identity. */
@@ -226,11 +222,7 @@ export class ReactorWorkers {
       mediate: async (task, bytes, waited) => {
         // The last one is that of the task itself.
         const held = task.calls === undefined ? 0 : task.calls[row] - 1
-        const turn = this.#turns.next()
-        if (turn !== undefined) await turn
-        const result = await pool.run({ ...packed(task), held }, bytes, waited)
-        await this.#turns.next()
-        return unpackResult(result as PackedResult)
+        return unpackResult((await pool.run({ ...packed(task), held }, bytes, waited)) as PackedResult)
       },
       background: task => this.#runInBackground(task),
     }
