@@ -4,9 +4,7 @@
  * memory or requests.
  */
 import { close, openSync, open, write as writeToFile } from 'node:fs'
-
-/** Batches that wait for the disk, in bytes; further ones are dropped. */
-const QUEUE_BYTES_MAX = 8 * 1024 * 1024
+import { type AccessLogSinkCallbacks, countLines, SinkFailures, tooSlow, WAITING_BYTES_MAX } from './access-log-sink.ts'
 
 /** Owner and group may read: a log holds addresses and paths. */
 export const LOG_FILE_MODE = 0o640
@@ -23,15 +21,6 @@ type WriteBytes = (
   done: (failure: Error | null, written: number) => void,
 ) => void
 
-export interface AccessLogSinkCallbacks {
-  /** Called with the number of lines that will never be written. */
-  onDropped(lines: number): void
-  /** Called for the first failure after a success; further failures in a row only count their lines. */
-  onFailed(cause: Error): void
-  /** Called for the first success after a failure. */
-  onRecovered(): void
-}
-
 /** A batch, and what to call when its bytes are of no use any more. */
 interface QueuedBatch {
   readonly batch: Uint8Array
@@ -43,15 +32,16 @@ const IGNORE = (): void => {}
 export class AccessLogFile {
   readonly #path: string
   readonly #callbacks: AccessLogSinkCallbacks
+  readonly #failures: SinkFailures
   readonly #write: WriteBytes
   #fd: number
   readonly #queue: QueuedBatch[] = []
   #queuedBytes = 0
   #state: 'idle' | 'busy' | 'closed' = 'idle'
-  #reopen = false
+  /** `due`: with the next batch, because the last attempt has failed. */
+  #reopen: 'no' | 'now' | 'due' = 'no'
   /** Set by `close`; resolved when the queue is written. */
   #closing: PromiseWithResolvers<void> | undefined
-  #isFailing = false
   /** A failed write left an incomplete line at the end of the file. */
   #isTorn = false
 
@@ -59,17 +49,21 @@ export class AccessLogFile {
   constructor(path: string, callbacks: AccessLogSinkCallbacks, write: WriteBytes = writeToFile) {
     this.#path = path
     this.#callbacks = callbacks
+    this.#failures = new SinkFailures(callbacks)
     this.#write = write
     this.#fd = openSync(path, 'a', LOG_FILE_MODE)
   }
 
   /** Borrows the batch until `written` is called, whether it was written or dropped. */
   write(batch: Uint8Array, written: () => void = IGNORE): void {
-    if (this.#closing !== undefined || this.#queuedBytes + batch.length > QUEUE_BYTES_MAX) {
+    const isFull = this.#queuedBytes + batch.length > WAITING_BYTES_MAX
+    if (isFull || this.#closing !== undefined) {
       this.#callbacks.onDropped(countLines(batch))
+      if (isFull) this.#failures.failed(tooSlow('the disk'))
       written()
       return
     }
+    if (this.#reopen === 'due') this.#reopen = 'now'
     this.#queue.push({ batch, written })
     this.#queuedBytes += batch.length
     this.#next()
@@ -77,7 +71,7 @@ export class AccessLogFile {
 
   /** Opens the path anew, for log rotation (SIGHUP). */
   reopen(): void {
-    this.#reopen = true
+    this.#reopen = 'now'
     this.#next()
   }
 
@@ -90,7 +84,7 @@ export class AccessLogFile {
 
   #next(): void {
     if (this.#state !== 'idle') return
-    if (this.#reopen) {
+    if (this.#reopen === 'now') {
       this.#openAgain()
       return
     }
@@ -105,16 +99,20 @@ export class AccessLogFile {
     }
   }
 
-  /** Keeps the old descriptor where opening fails. */
+  /** Keeps the old descriptor where opening fails, and tries again: else the log would stay in a renamed file. */
   #openAgain(): void {
-    this.#reopen = false
+    this.#reopen = 'no'
     this.#state = 'busy'
     open(this.#path, 'a', LOG_FILE_MODE, (failure, fd) => {
       if (failure === null) {
         close(this.#fd)
         this.#fd = fd
         this.#isTorn = false
-      } else this.#fail(failure)
+      } else {
+        // A call of `reopen` meanwhile stands.
+        if (this.#reopen === 'no') this.#reopen = 'due'
+        this.#failures.failed(failure)
+      }
       this.#state = 'idle'
       this.#next()
     })
@@ -131,32 +129,14 @@ export class AccessLogFile {
       }
       const { batch } = queued
       if (sent > 0) this.#isTorn = bytes[sent - 1] !== LINE_FEED
-      if (sent === bytes.length) this.#succeed()
-      else {
-        this.#callbacks.onDropped(Math.min(countLines(bytes.subarray(sent)), countLines(batch)))
-        if (!this.#isFailing) this.#fail(failure ?? new Error('the file took no byte'))
-      }
       this.#queuedBytes -= batch.length
+      if (sent < bytes.length) {
+        this.#callbacks.onDropped(Math.min(countLines(bytes.subarray(sent)), countLines(batch)))
+        this.#failures.failed(failure ?? new Error('the file took no byte'))
+      } else if (this.#reopen === 'no') this.#failures.succeeded(this.#queuedBytes)
       queued.written()
       this.#state = 'idle'
       this.#next()
     })
   }
-
-  #fail(cause: Error): void {
-    this.#isFailing = true
-    this.#callbacks.onFailed(cause)
-  }
-
-  #succeed(): void {
-    if (!this.#isFailing) return
-    this.#isFailing = false
-    this.#callbacks.onRecovered()
-  }
-}
-
-export function countLines(batch: Uint8Array): number {
-  let lines = 0
-  for (let at = batch.indexOf(LINE_FEED); at !== -1; at = batch.indexOf(LINE_FEED, at + 1)) lines++
-  return lines
 }

@@ -3,33 +3,35 @@
  * counted, and never memory, requests or the process.
  */
 import type { Writable } from 'node:stream'
-import { type AccessLogSinkCallbacks, countLines } from './access-log-file.ts'
-
-/** Bytes that wait for the reader; further batches are dropped. */
-const WAITING_BYTES_MAX = 8 * 1024 * 1024
-
-/** A reader that has gone does not come back. */
-type StreamCallbacks = Omit<AccessLogSinkCallbacks, 'onRecovered'>
+import { type AccessLogSinkCallbacks, countLines, SinkFailures, tooSlow, WAITING_BYTES_MAX } from './access-log-sink.ts'
 
 export class AccessLogStream {
   readonly #stream: Writable
-  readonly #callbacks: StreamCallbacks
+  readonly #callbacks: AccessLogSinkCallbacks
+  readonly #failures: SinkFailures
+  /** A reader that has gone does not come back. */
   #isBroken = false
 
-  constructor(stream: Writable, callbacks: StreamCallbacks) {
+  constructor(stream: Writable, callbacks: AccessLogSinkCallbacks) {
     this.#stream = stream
     this.#callbacks = callbacks
+    this.#failures = new SinkFailures(callbacks)
     // Without a listener, a reader that goes away (EPIPE) would end the process.
     stream.on('error', (cause: Error) => {
-      if (!this.#isBroken) callbacks.onFailed(cause)
+      this.#failures.failed(cause)
       this.#isBroken = true
     })
+    stream.on('drain', () => this.#isBroken || this.#failures.succeeded(stream.writableLength))
   }
 
   /** Takes ownership of the batch. */
   write(batch: Uint8Array): void {
     const isFull = this.#stream.writableLength + batch.length > WAITING_BYTES_MAX
-    if (this.#isBroken || isFull) this.#callbacks.onDropped(countLines(batch))
-    else this.#stream.write(batch)
+    if (!this.#isBroken && !isFull) {
+      this.#stream.write(batch)
+      return
+    }
+    this.#callbacks.onDropped(countLines(batch))
+    if (!this.#isBroken) this.#failures.failed(tooSlow('the reader of standard output'))
   }
 }

@@ -4,10 +4,11 @@
  * never memory, requests or the process.
  */
 import { createSocket, type Socket as DatagramSocket } from 'node:dgram'
+import { lookup, type LookupOneOptions } from 'node:dns'
 import { connect, type Socket } from 'node:net'
 import { hostname } from 'node:os'
 import { connect as connectTls } from 'node:tls'
-import { type AccessLogSinkCallbacks, countLines } from './access-log-file.ts'
+import { type AccessLogSinkCallbacks, countLines, SinkFailures, tooSlow, WAITING_BYTES_MAX } from './access-log-sink.ts'
 
 interface SyslogReceiver {
   readonly protocol: 'udp' | 'tcp' | 'tls'
@@ -21,9 +22,17 @@ interface SyslogReceiver {
 
 /** Informational (RFC 5424 6.2.1). */
 const SEVERITY = 6
-/** Bytes that wait for a receiver on TCP or TLS, and for the socket on UDP; further lines are dropped. */
-const WAITING_BYTES_MAX = 8 * 1024 * 1024
-const CONNECT_MS = 10_000
+/** Times of a receiver in milliseconds; for tests. */
+interface SyslogTimes {
+  readonly connectMs: number
+  /** Without a byte that the system takes, although lines wait: the receiver hangs. */
+  readonly stallMs: number
+  /** An address of a name is asked for again, and where none was found. */
+  readonly addressMs: number
+  readonly noAddressMs: number
+}
+
+const TIMES: SyslogTimes = { connectMs: 10_000, stallMs: 10_000, addressMs: 30_000, noAddressMs: 5000 }
 const PAUSE_MIN_MS = 500
 const PAUSE_MAX_MS = 30_000
 const LINE_FEED = 0x0a
@@ -54,26 +63,6 @@ class Messages {
   }
 }
 
-/** Tells the first failure after a success, and the first success after a failure. */
-class Failures {
-  readonly #callbacks: Pick<AccessLogSinkCallbacks, 'onFailed' | 'onRecovered'>
-  #isFailing = false
-
-  constructor(callbacks: Pick<AccessLogSinkCallbacks, 'onFailed' | 'onRecovered'>) {
-    this.#callbacks = callbacks
-  }
-
-  failed(cause: Error): void {
-    if (!this.#isFailing) this.#callbacks.onFailed(cause)
-    this.#isFailing = true
-  }
-
-  succeeded(): void {
-    if (this.#isFailing) this.#callbacks.onRecovered()
-    this.#isFailing = false
-  }
-}
-
 /** A destination of batches. */
 export interface AccessLogSyslog {
   /** Takes ownership of the batch. */
@@ -82,30 +71,73 @@ export interface AccessLogSyslog {
   close(): Promise<void>
 }
 
-export function accessLogSyslog(receiver: SyslogReceiver, callbacks: AccessLogSinkCallbacks): AccessLogSyslog {
+export function accessLogSyslog(
+  receiver: SyslogReceiver,
+  callbacks: AccessLogSinkCallbacks,
+  times: Partial<SyslogTimes> = {},
+): AccessLogSyslog {
   const messages = new Messages(receiver.facility)
   return receiver.protocol === 'udp'
-    ? new DatagramSyslog(receiver, messages, callbacks)
-    : new StreamSyslog(receiver, messages, callbacks)
+    ? new DatagramSyslog(receiver, messages, callbacks, { ...TIMES, ...times })
+    : new StreamSyslog(receiver, messages, callbacks, { ...TIMES, ...times })
 }
 
 const CLOSE_MS = 1000
+
+/**
+ * Looks a name up once for all messages of some seconds: the system has few threads for look-ups, and reactors need
+ * them for backends.
+ */
+class ReceiverAddress {
+  readonly #host: string
+  readonly #times: SyslogTimes
+  #found: Parameters<LookupDone> | null = null
+  #untilMs = 0
+  #waiting: LookupDone[] = []
+
+  constructor(host: string, times: SyslogTimes) {
+    this.#host = host
+    this.#times = times
+  }
+
+  readonly lookup = (host: string, options: LookupOneOptions, done: LookupDone): void => {
+    // The socket's own address, to which it is bound.
+    if (host !== this.#host) {
+      lookup(host, options, done)
+      return
+    }
+    if (this.#found !== null && performance.now() < this.#untilMs) {
+      const [error, address, family] = this.#found
+      process.nextTick(done, error, address, family)
+      return
+    }
+    if (this.#waiting.push(done) > 1) return
+    lookup(host, options, (error, address, family) => {
+      this.#found = [error, address, family]
+      this.#untilMs = performance.now() + (error === null ? this.#times.addressMs : this.#times.noAddressMs)
+      for (const waiting of this.#waiting.splice(0)) waiting(error, address, family)
+    })
+  }
+}
+
+type LookupDone = (error: NodeJS.ErrnoException | null, address: string, family: number) => void
 
 class DatagramSyslog implements AccessLogSyslog {
   readonly #receiver: SyslogReceiver
   readonly #messages: Messages
   readonly #callbacks: AccessLogSinkCallbacks
   readonly #socket: DatagramSocket
-  readonly #failures: Failures
+  readonly #failures: SinkFailures
   #waitingBytes = 0
   #idle: PromiseWithResolvers<void> | null = null
 
-  constructor(receiver: SyslogReceiver, messages: Messages, callbacks: AccessLogSinkCallbacks) {
+  constructor(receiver: SyslogReceiver, messages: Messages, callbacks: AccessLogSinkCallbacks, times: SyslogTimes) {
     this.#receiver = receiver
     this.#messages = messages
     this.#callbacks = callbacks
-    this.#failures = new Failures(callbacks)
-    this.#socket = createSocket(receiver.host.includes(':') ? 'udp6' : 'udp4')
+    this.#failures = new SinkFailures(callbacks)
+    const { lookup } = new ReceiverAddress(receiver.host, times)
+    this.#socket = createSocket({ type: receiver.host.includes(':') ? 'udp6' : 'udp4', lookup })
     this.#socket.on('error', error => this.#failures.failed(error))
     this.#socket.unref()
   }
@@ -117,13 +149,14 @@ class DatagramSyslog implements AccessLogSyslog {
   #send(message: Buffer): void {
     if (this.#waitingBytes + message.length > WAITING_BYTES_MAX) {
       this.#callbacks.onDropped(1)
+      this.#failures.failed(tooSlow('the receiver'))
       return
     }
     this.#waitingBytes += message.length
     const { host, port } = this.#receiver
     this.#socket.send(message, port, host, error => {
       this.#waitingBytes -= message.length
-      if (error === null) this.#failures.succeeded()
+      if (error === null) this.#failures.succeeded(this.#waitingBytes)
       else {
         this.#callbacks.onDropped(1)
         this.#failures.failed(error)
@@ -140,55 +173,87 @@ class DatagramSyslog implements AccessLogSyslog {
 }
 
 type Phase =
-  | { readonly kind: 'connecting' | 'connected' | 'closed' }
+  /** `sending`: the system has not taken the oldest batch. */
+  | { readonly kind: 'connecting' | 'ready' | 'sending' | 'closed' }
   /** Until the next attempt. */
   | { readonly kind: 'pausing'; readonly timer: NodeJS.Timeout }
 
-/** Lines that were in the buffers of a connection as it ended are lost without a count: TCP does not tell. */
+/** Lines that the system has taken when a connection ends are lost without a count: TCP does not tell. */
 class StreamSyslog implements AccessLogSyslog {
   readonly #receiver: SyslogReceiver
   readonly #messages: Messages
   readonly #callbacks: AccessLogSinkCallbacks
-  /** Batches before the first connection, and between two. */
+  readonly #times: SyslogTimes
+  /** Batches that the system has not taken. */
   readonly #waiting: Uint8Array[] = []
   #waitingBytes = 0
-  readonly #failures: Failures
+  readonly #failures: SinkFailures
   #socket: Socket
   #phase: Phase = { kind: 'connecting' }
   #pauseMs = PAUSE_MIN_MS
+  /** Set by `close`; resolved when nothing waits, or cannot be sent. */
+  #idle: PromiseWithResolvers<void> | null = null
 
-  constructor(receiver: SyslogReceiver, messages: Messages, callbacks: AccessLogSinkCallbacks) {
+  constructor(receiver: SyslogReceiver, messages: Messages, callbacks: AccessLogSinkCallbacks, times: SyslogTimes) {
     this.#receiver = receiver
     this.#messages = messages
     this.#callbacks = callbacks
-    this.#failures = new Failures(callbacks)
+    this.#times = times
+    this.#failures = new SinkFailures(callbacks)
     this.#socket = this.#connect()
   }
 
   write(batch: Uint8Array): void {
-    const { kind } = this.#phase
-    const held = kind === 'connected' ? this.#socket.writableLength : this.#waitingBytes
-    if (kind === 'closed' || held + batch.length > WAITING_BYTES_MAX) {
+    const isFull = this.#waitingBytes + batch.length > WAITING_BYTES_MAX
+    if (isFull || this.#phase.kind === 'closed') {
       this.#callbacks.onDropped(countLines(batch))
-    } else if (kind === 'connected') this.#send(batch)
-    else {
-      this.#waiting.push(batch)
-      this.#waitingBytes += batch.length
+      if (isFull) this.#failures.failed(tooSlow('the receiver'))
+      return
     }
+    this.#waiting.push(batch)
+    this.#waitingBytes += batch.length
+    if (this.#phase.kind === 'ready') this.#send(this.#socket)
   }
 
-  #send(batch: Uint8Array): void {
+  /** Sends the oldest batch: a connection that ends takes one batch with it. */
+  #send(socket: Socket): void {
+    const [batch] = this.#waiting
+    if (batch === undefined) {
+      this.#idle?.resolve()
+      return
+    }
+    this.#phase = { kind: 'sending' }
     const framed = this.#messages.of(batch).flatMap(message => [Buffer.from(`${message.length} `), message])
-    this.#socket.write(Buffer.concat(framed))
+    socket.write(Buffer.concat(framed), error => {
+      if (error || this.#phase.kind !== 'sending') return
+      this.#take()
+      this.#failures.succeeded(this.#waitingBytes)
+      this.#phase = { kind: 'ready' }
+      this.#send(socket)
+    })
+  }
+
+  /** The oldest batch waits no more; its lines. */
+  #take(): number {
+    const batch = this.#waiting.shift()!
+    this.#waitingBytes -= batch.length
+    return countLines(batch)
   }
 
   #connect(): Socket {
     const { protocol, host, port, ca } = this.#receiver
+    const { connectMs, stallMs } = this.#times
     this.#phase = { kind: 'connecting' }
     const authorities = ca === null ? {} : { ca }
     const socket =
       protocol === 'tls' ? connectTls({ host, port, servername: host, ...authorities }) : connect(port, host)
-    socket.setTimeout(CONNECT_MS, () => socket.destroy(new Error(`no connection within ${CONNECT_MS} ms`)))
+    socket.setTimeout(connectMs)
+    // Also of a connection without lines for a while, which is in order.
+    socket.on('timeout', () => {
+      const { kind } = this.#phase
+      if (kind === 'connecting') socket.destroy(new Error(`no connection within ${connectMs} ms`))
+      if (kind === 'sending') socket.destroy(new Error(`the receiver has taken no byte for ${stallMs} ms`))
+    })
     socket.on(protocol === 'tls' ? 'secureConnect' : 'connect', () => this.#connected(socket))
     let cause: Error | null = null
     socket.on('error', error => (cause = error))
@@ -200,17 +265,20 @@ class StreamSyslog implements AccessLogSyslog {
   }
 
   #connected(socket: Socket): void {
-    socket.setTimeout(0)
-    this.#phase = { kind: 'connected' }
-    this.#failures.succeeded()
+    socket.setTimeout(this.#times.stallMs)
+    this.#phase = { kind: 'ready' }
     this.#pauseMs = PAUSE_MIN_MS
-    this.#waitingBytes = 0
-    for (const batch of this.#waiting.splice(0)) this.#send(batch)
+    this.#send(socket)
+    if (this.#waiting.length === 0) this.#failures.succeeded(0)
   }
 
   #closed(cause: Error): void {
-    if (this.#phase.kind === 'closed') return
+    const { kind } = this.#phase
+    if (kind === 'closed') return
+    // The receiver has a part of the batch; sent again, its lines would be there twice.
+    if (kind === 'sending') this.#callbacks.onDropped(this.#take())
     this.#failures.failed(cause)
+    this.#idle?.resolve()
     const timer = setTimeout(() => (this.#socket = this.#connect()), this.#pauseMs)
     timer.unref()
     this.#phase = { kind: 'pausing', timer }
@@ -218,6 +286,8 @@ class StreamSyslog implements AccessLogSyslog {
   }
 
   async close(): Promise<void> {
+    this.#idle = Promise.withResolvers()
+    if (this.#phase.kind === 'sending') await within(this.#idle.promise)
     const phase = this.#phase
     this.#phase = { kind: 'closed' }
     if (phase.kind === 'pausing') clearTimeout(phase.timer)
@@ -225,7 +295,7 @@ class StreamSyslog implements AccessLogSyslog {
     const { promise, resolve } = Promise.withResolvers<void>()
     if (this.#socket.closed) resolve()
     else this.#socket.once('close', () => resolve())
-    if (phase.kind === 'connected') this.#socket.end()
+    if (phase.kind === 'ready' || phase.kind === 'sending') this.#socket.end()
     else this.#socket.destroy()
     await within(promise)
     this.#socket.destroy()

@@ -4,7 +4,8 @@
  */
 import { closeSync, constants, openSync, readFileSync } from 'node:fs'
 import type { Configuration } from '../config/catalogue.ts'
-import { type AccessLogSinkCallbacks, LOG_FILE_MODE } from '../observe/access-log-file.ts'
+import { LOG_FILE_MODE } from '../observe/access-log-file.ts'
+import type { AccessLogSinkCallbacks } from '../observe/access-log-sink.ts'
 import { AccessLogStream } from '../observe/access-log-stream.ts'
 import type { AccessLogSyslog } from '../observe/access-log-syslog.ts'
 import { accessLogPlan, rotationPlan, syslogPlan } from '../plan/access-log-planning.ts'

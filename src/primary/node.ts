@@ -4,7 +4,8 @@
  * control socket.
  */
 import { logEvent } from '../observe/log.ts'
-import { METRIC, MetricsColumn } from '../observe/metrics.ts'
+import { sinkCallbacks } from '../observe/access-log-sink.ts'
+import { MetricsColumn } from '../observe/metrics.ts'
 import { ThreadWatch } from '../observe/thread-metrics.ts'
 import type { ControlStarted, FirstAccount } from '../plan/control-messages.ts'
 import { openFileLimit, reservedConnections } from '../plan/descriptor-planning.ts'
@@ -231,12 +232,7 @@ export class Node {
       configuration: loaded.configuration,
       reopen: () => reactors.send({ kind: 'reopenLogs' }),
       isReplaced: () => this.#phase === 'being replaced',
-      onDropped: lines => metrics.add(METRIC.accessLogDrops, lines),
-      onFailed: cause => {
-        metrics.set(METRIC.accessLogFailing, 1)
-        log.error({ CAUSE_OF_ERROR: cause.message }, `${sink} failed`)
-      },
-      onRecovered: () => metrics.set(METRIC.accessLogFailing, 0),
+      ...sinkCallbacks(sink, metrics, (level, event, fields) => log[level](fields, event)),
     })
     this.#accessLog = accessLog
     // Keys or certificates may have changed since the plans were made.

@@ -11,6 +11,7 @@ import type { AnalyticsEvents } from '../observe/analytics-events.ts'
 import type { TraceRecords } from '../observe/trace-records.ts'
 import { EventLog } from '../observe/events.ts'
 import { AccessLogFile } from '../observe/access-log-file.ts'
+import { sinkCallbacks } from '../observe/access-log-sink.ts'
 import { AccessSampling } from '../observe/access-sampling.ts'
 import { METRIC, MetricsColumn } from '../observe/metrics.ts'
 import type { AccessLogPlan } from '../plan/access-log-planning.ts'
@@ -48,14 +49,8 @@ authState.policies.setPlan(plan.throttling)
 const file = plan.accessLog.target === 'file' ? openAccessLog() : null
 
 function openAccessLog(): AccessLogFile {
-  return new AccessLogFile(plan.accessLog.path, {
-    onDropped: lines => metrics.add(METRIC.accessLogDrops, lines),
-    onFailed: cause => {
-      metrics.set(METRIC.accessLogFailing, 1)
-      events.report('error', 'access log failed', { CAUSE_OF_ERROR: cause.message })
-    },
-    onRecovered: () => metrics.set(METRIC.accessLogFailing, 0),
-  })
+  const callbacks = sinkCallbacks('access log', metrics, (level, event, fields) => events.report(level, event, fields))
+  return new AccessLogFile(plan.accessLog.path, callbacks)
 }
 
 async function accessLog(): Promise<AccessLog | null> {

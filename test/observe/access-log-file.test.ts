@@ -103,7 +103,7 @@ test('reopen() writes to a new file of the same name', async t => {
   assert.deepEqual(failures, [])
 })
 
-test('a reopen() that fails is reported and keeps the old file', async t => {
+test('a reopen() that fails is reported, keeps the old file, and is tried again', async t => {
   const { path, failures, callbacks } = temporaryLog(t)
   const folder = join(path, '..', 'logs')
   mkdirSync(folder)
@@ -111,9 +111,14 @@ test('a reopen() that fails is reported and keeps the old file', async t => {
   renameSync(folder, `${folder}.1`)
   file.reopen()
   file.write(bytes('kept\n'))
+  await fileHolds(join(`${folder}.1`, 'access.log'), 'kept\n')
+  assert.match(failures.join(), /^ENOENT[^,]*,[^,]*$/, 'one failure, and no recovery')
+  mkdirSync(folder)
+  file.write(bytes('again\n'))
   await file.close()
-  assert.match(failures.join(), /ENOENT.*,recovered$/)
-  assert.equal(readFileSync(join(`${folder}.1`, 'access.log'), 'latin1'), 'kept\n')
+  assert.equal(failures.length, 2)
+  assert.equal(failures[1], 'recovered')
+  assert.equal(readFileSync(join(folder, 'access.log'), 'latin1'), 'again\n')
 })
 
 test('the rest of a partial write follows', async t => {
@@ -140,15 +145,17 @@ test('a full disk is reported once, dropped lines are counted, and an incomplete
 })
 
 test('a slow disk costs lines beyond 8 MiB, and no more memory', async t => {
-  const { path, dropped, callbacks } = temporaryLog(t)
+  const { path, dropped, failures, callbacks } = temporaryLog(t)
   const disk = new ScriptedDisk('hold')
   const file = new AccessLogFile(path, callbacks, disk.write)
   const megabyte = bytes(`${'x'.repeat(1024 * 1024 - 1)}\n`)
   for (let i = 0; i < 20; i++) file.write(megabyte)
   assert.equal(dropped.length, 12, '8 MiB wait')
+  assert.match(failures.join(), /^the disk is too slow: 8388608 bytes wait, and further lines are dropped$/)
   disk.release()
   await file.close()
   assert.equal(disk.written.length, 8)
+  assert.equal(failures[1], 'recovered')
 })
 
 test('a batch is given back once, behind its last byte or its failure, and at once where it is dropped', async t => {

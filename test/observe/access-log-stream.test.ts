@@ -23,16 +23,25 @@ test('batches beyond 8 MiB of waiting bytes are dropped, and their lines are cou
     },
   })
   let dropped = 0
-  const lines = new AccessLogStream(reader, { onDropped: count => (dropped += count), onFailed: assert.fail })
+  const told: string[] = []
+  const lines = new AccessLogStream(reader, {
+    onDropped: count => (dropped += count),
+    onFailed: ({ message }) => told.push(message),
+    onRecovered: () => told.push('recovered'),
+  })
   for (let batch = 0; batch < 8; batch++) lines.write(batchOf(MIB))
   assert.equal(dropped, 0)
   for (let batch = 0; batch < 3; batch++) lines.write(batchOf(MIB))
   assert.equal(dropped, 6)
+  assert.match(told.join(), /^the reader of standard output is too slow: [^,]*, and further lines are dropped$/)
   assert.equal(reader.writableLength, 8 * MIB)
   resume()
   lines.write(batchOf(MIB))
   assert.equal(dropped, 6)
   assert.equal(taken, 2 * MIB)
+  assert.equal(told.length, 1)
+  for (let batch = 0; batch < 8; batch++) resume()
+  assert.equal(told[1], 'recovered')
 })
 
 test('a reader that goes away is reported once, and later lines are dropped and counted', async () => {
@@ -42,6 +51,7 @@ test('a reader that goes away is reported once, and later lines are dropped and 
   const lines = new AccessLogStream(reader, {
     onDropped: count => (dropped += count),
     onFailed: it => causes.push(it.message),
+    onRecovered: assert.fail,
   })
   lines.write(batchOf(10))
   await new Promise(setImmediate)

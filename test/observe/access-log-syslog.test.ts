@@ -1,12 +1,15 @@
 /** Access log to syslog: messages of RFC 5424 over UDP, TCP and TLS, and receivers that are gone. */
 import assert from 'node:assert/strict'
 import { createSocket } from 'node:dgram'
+import dns from 'node:dns'
 import { once } from 'node:events'
+import { syncBuiltinESMExports } from 'node:module'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { createServer as createTlsServer } from 'node:tls'
 import { accessLogSyslog } from '../../src/observe/access-log-syslog.ts'
 import { CA, SERVER } from '../harness/certificates.ts'
+import { eventually } from '../harness/peers.ts'
 
 const MESSAGE = /^<190>1 \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z [!-~]+ sluice \d+ access - (.*)$/
 /** local7 */
@@ -174,4 +177,90 @@ test('lines beyond 8 MiB that wait for a receiver are dropped and counted', asyn
   assert.deepEqual(sink.dropped, [1])
   await log.close()
   assert.deepEqual(sink.dropped, [1, 8])
+})
+
+const MEGABYTE = `${'x'.repeat(1024 * 1024 - 1)}`
+
+for (const protocol of ['tcp', 'tls'] as const) {
+  test(`a receiver on ${protocol} that accepts and takes no byte is told, left, and tried again`, async t => {
+    const server = protocol === 'tcp' ? createServer() : createTlsServer({ key: SERVER.key, cert: SERVER.cert })
+    const receiver = new Receiver(server)
+    const accepted = protocol === 'tcp' ? 'connection' : 'secureConnection'
+    let hangs = true
+    server.on(accepted, socket => {
+      socket.on('error', () => undefined)
+      if (!hangs) receiver.read(socket)
+    })
+    const port = await listen(t, server)
+    const sink = sinkOf()
+    const to = { protocol, host: 'localhost', port, facility: FACILITY, ca: CA.cert } as const
+    const log = accessLogSyslog(to, sink, { stallMs: 300 })
+    const connected = once(server, accepted)
+    await connected
+    for (let i = 0; i < 30; i++) log.write(lines(MEGABYTE))
+    const waiting = 30 - sink.dropped.length
+    assert.ok(waiting <= 9, String(waiting))
+    assert.match(sink.failures.join(), /^the receiver is too slow: \d+ bytes wait/)
+    hangs = false
+    await once(server, accepted)
+    await eventually('the recovery', () => sink.failures.length === 2)
+    assert.equal(sink.failures[1], 'recovered')
+    log.write(lines('last'))
+    await eventually('the last line', () => receiver.received.endsWith('last'))
+    const texts = (await receiver.messages(2)).map(message => MESSAGE.exec(message)?.[1])
+    assert.equal(texts.pop(), 'last')
+    for (const text of texts) assert.equal(text?.length, MEGABYTE.length)
+    await log.close()
+    for (const socket of receiver.sockets) socket.destroy()
+  })
+}
+
+test('a receiver that takes no byte of a few lines is told by the time that it takes none', async t => {
+  const server = createServer(socket => socket.on('error', () => undefined).pause())
+  const port = await listen(t, server)
+  const sink = sinkOf()
+  const to = { protocol: 'tcp', host: '127.0.0.1', port, facility: FACILITY, ca: null } as const
+  const log = accessLogSyslog(to, sink, { stallMs: 200 })
+  // More than the sockets of both sides hold, less than may wait.
+  for (let i = 0; i < 7; i++) log.write(lines(MEGABYTE))
+  await eventually('the cause', () => sink.failures.length > 0)
+  assert.equal(sink.failures[0], 'the receiver has taken no byte for 200 ms')
+  assert.deepEqual(sink.dropped, [1], 'the line that was cut')
+  await log.close()
+})
+
+test('a receiver on TLS that is silent is told', async t => {
+  const server = createServer(socket => socket.on('error', () => undefined).resume())
+  const port = await listen(t, server)
+  const sink = sinkOf()
+  const to = { protocol: 'tls', host: 'localhost', port, facility: FACILITY, ca: CA.cert } as const
+  const log = accessLogSyslog(to, sink, { connectMs: 200 })
+  await eventually('the cause', () => sink.failures.length > 0)
+  assert.equal(sink.failures[0], 'no connection within 200 ms')
+  await log.close()
+})
+
+test('the name of a receiver on UDP is looked up once for many lines, and its failure is told once', async t => {
+  let asked = 0
+  const { lookup } = dns
+  t.mock.method(dns, 'lookup', (host: string, options: object, done: (error: Error | null) => void) => {
+    if (!host.endsWith('.invalid')) return lookup(host, options, done)
+    asked++
+    setTimeout(done, 20, new Error(`no address of ${host}`))
+  })
+  syncBuiltinESMExports()
+  t.after(() => {
+    t.mock.restoreAll()
+    syncBuiltinESMExports()
+  })
+  const sink = sinkOf()
+  const to = { protocol: 'udp', host: 'no-such-host.invalid', port: 514, facility: FACILITY, ca: null } as const
+  const log = accessLogSyslog(to, sink)
+  for (let i = 0; i < 100; i++) log.write(lines('one', 'two'))
+  await eventually('the loss', () => sink.dropped.length === 200)
+  log.write(lines('three'))
+  await eventually('one more', () => sink.dropped.length === 201)
+  assert.equal(asked, 1)
+  assert.deepEqual(sink.failures, ['no address of no-such-host.invalid'])
+  await log.close()
 })

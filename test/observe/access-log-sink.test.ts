@@ -1,0 +1,23 @@
+/** What operators are told of the sinks of an access log. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { sinkCallbacks } from '../../src/observe/access-log-sink.ts'
+import { allocateMetrics, METRIC, MetricsColumn } from '../../src/observe/metrics.ts'
+
+test('a sink that fails and works in turn has two lines a minute, and its gauge is exact', () => {
+  const metrics = new MetricsColumn(allocateMetrics(1), 0)
+  const told: string[] = []
+  const clock = { ms: 1 }
+  const report = (level: string, event: string) => void told.push(`${level}: ${event}`)
+  const sink = sinkCallbacks('access log', metrics, report, () => clock.ms)
+  for (let turn = 0; turn < 600; turn++) {
+    sink.onFailed(new Error('ENOSPC'))
+    assert.equal(metrics.read(METRIC.accessLogFailing), 1)
+    sink.onRecovered()
+    assert.equal(metrics.read(METRIC.accessLogFailing), 0)
+    clock.ms += 100
+  }
+  assert.deepEqual(told, ['error: access log failed', 'info: access log works again'])
+  sink.onFailed(new Error('ENOSPC'))
+  assert.equal(told.length, 3)
+})
