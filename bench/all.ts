@@ -19,7 +19,7 @@ const HELP = `npm run bench:all -- [options]
   --part NAME,...    only these parts; a beginning such as mediation selects all of its parts
   --list             prints the parts with their commands and expected times
   --pages            writes the pages of the published records anew, and measures nothing
-  --base-port N      first of the eighty ports of scenarios (default 18000)
+  --base-port N      first of the eighty ports of scenarios (default 18000); if one is taken, others behind
 `
 const FOLDER = fileURLToPath(new URL('./results/all', import.meta.url))
 const INTERRUPTED = 130

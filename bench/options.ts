@@ -27,7 +27,7 @@ export const HELP = `npm run bench -- [options]
   --profile-dir DIR     folder of the profiles (default bench/results/profile)
   --json FILE           file of the record (default bench/results/latest.json)
   --write               publishes the scenarios of this run in bench/README.md and bench/results
-  --base-port N         first of the eighty ports in use (default 18000)
+  --base-port N         first of the eighty ports in use (default 18000); if one is taken, others behind
 
 BENCH_EXTRA='name=command' adds another proxy (bench/peers/extra.ts).
 `

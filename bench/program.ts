@@ -180,6 +180,26 @@ export function canConnect(port: number): Promise<boolean> {
   })
 }
 
+/** Ports from one block of ports to the next. */
+const BLOCK = 100
+const BLOCKS_MAX = 20
+
+/**
+ * The first port of so many that nothing listens on: from `first` on, else a hundred further. Throws where all are
+ * taken, because a peer would fail later with a less helpful message.
+ */
+export async function freePorts(first: number, count: number): Promise<number> {
+  const taken = async (from: number): Promise<boolean> => {
+    for (let port = from; port < from + count; port++) if (await canConnect(port)) return true
+    return false
+  }
+  for (let block = 0; block < BLOCKS_MAX; block++) {
+    const from = first + block * BLOCK
+    if (!(await taken(from))) return from
+  }
+  throw new Error(`no ${count} free ports from ${first} on: choose others with --base-port`)
+}
+
 /** Runs a program to its end; resolves with its standard output, rejects if its exit code is not 0. */
 export function runToEnd(
   name: string,

@@ -16,7 +16,7 @@ import { sluice } from './peers/sluice.ts'
 import { LIMITED_SLUICE } from './peers/sluice-limits.ts'
 import { MEDIATING_SLUICE } from './peers/sluice-mediation.ts'
 import { SpeedProbe } from './probe.ts'
-import { canConnect, findExecutable, pinSelf, raiseDescriptorLimit } from './program.ts'
+import { findExecutable, freePorts, pinSelf, raiseDescriptorLimit } from './program.ts'
 import { profileText } from './report/profile.ts'
 import { publish, record } from './report/publish.ts'
 import { scenarioTable } from './report/markdown.ts'
@@ -63,13 +63,6 @@ function isThisCheckout({ name }: Peer): boolean {
   )
 }
 
-/** Throws if a port is taken, because a peer would fail later with a less helpful message. */
-async function requireFreePorts(basePort: number): Promise<void> {
-  for (let port = basePort; port < basePort + PORTS; port++) {
-    if (await canConnect(port)) throw new UsageError(`port ${port} is taken: choose others with --base-port`)
-  }
-}
-
 function reportMissing(peers: readonly Peer[]): void {
   const tools = ['nginx', 'haproxy', 'wrk', 'openssl'].filter(name => findExecutable(name) === undefined)
   if (tools.length > 0)
@@ -106,13 +99,13 @@ async function measure(
 }
 
 async function main(): Promise<void> {
-  const options = readOptions(process.argv.slice(2))
-  if (options === undefined) return console.log(HELP)
+  const given = readOptions(process.argv.slice(2))
+  if (given === undefined) return console.log(HELP)
+  const options = { ...given, basePort: await freePorts(given.basePort, PORTS) }
   const peers = choosePeers(options)
   reportMissing(peers)
   if (!pinSelf()) console.error('Proxy and load share processors: taskset is missing, or there is one processor.')
   raiseDescriptorLimit(DESCRIPTORS)
-  await requireFreePorts(options.basePort)
   if (options.profileFolder !== undefined) {
     rmSync(options.profileFolder, { recursive: true, force: true })
     mkdirSync(options.profileFolder, { recursive: true })
@@ -131,6 +124,6 @@ async function main(): Promise<void> {
 try {
   await main()
 } catch (error) {
-  console.error(error instanceof UsageError ? `${error.message}\n\n${HELP}` : error)
+  console.error(error instanceof UsageError ? `Error: ${error.message}\n\n${HELP}` : error)
   process.exitCode = error instanceof UsageError ? 2 : 1
 }

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { test } from 'node:test'
 import { readOptions, UsageError } from '../../bench/options.ts'
 import { extraPeers } from '../../bench/peers/extra.ts'
+import { freePorts } from '../../bench/program.ts'
 import { SCENARIOS } from '../../bench/scenarios.ts'
 
 const ofKind = (kind: string) => Object.keys(SCENARIOS).filter(name => SCENARIOS[name]?.kind === kind)
@@ -56,4 +59,13 @@ test('BENCH_EXTRA has one proxy per line, and commands may contain equals signs'
   const names = extraPeers('one=A=1 exec one\n\n two=exec two\n').map(peer => peer.name)
   assert.deepEqual(names, ['one', 'two'])
   assert.throws(() => extraPeers('exec nothing'), /expected name=command/)
+})
+
+test('ports are free: with one that is taken the bench uses others, a hundred further on', async t => {
+  const server = createServer().listen(0, '127.0.0.1')
+  t.after(() => server.close())
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const first = await freePorts(port - 1, 3)
+  assert.ok(first > port && (first - port + 1) % 100 === 0, String(first - port))
 })
