@@ -46,12 +46,14 @@ export async function runFlow(
   const options = { gathering, own, calls, trace: trace === null ? null : trace.link }
   try {
     // A refusal may come at once, and what follows must not run inside of the caller.
-    await undefined
-    if (admission === null) {
-      const length = held.kind === 'none' ? 0 : held.length
-      return await mediate(flowTask(api, flow, sequences, head, held, state, options), length)
-    }
-    return await runAdmitted({ admission, exchange, api, sequences, options, head, held, state, mediate, isAwaited })
+    await services.turns.next()
+    const length = held.kind === 'none' ? 0 : held.length
+    const outcome =
+      admission === null
+        ? await mediate(flowTask(api, flow, sequences, head, held, state, options), length)
+        : await runAdmitted({ admission, exchange, api, sequences, options, head, held, state, mediate, isAwaited })
+    await services.turns.next()
+    return outcome
   } finally {
     if (own !== 0) services.ownTargets.delete(own)
     if (isAwaited()) account()

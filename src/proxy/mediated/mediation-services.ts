@@ -7,6 +7,7 @@ import type { ConnectionContexts, Report } from '../exchange/connection-context.
 import type { FilterResult, SourceSide } from '../exchange/contract.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import type { Refusal } from '../exchange/outcome.ts'
+import type { TurnQuota } from '../../runtime/turn-quota.ts'
 import type { BodyStore } from './body-store.ts'
 import type { OwnTargets } from './own-targets.ts'
 import type { SequenceEndpoints } from './sequence-endpoint.ts'
@@ -15,6 +16,8 @@ import type { SequenceEndpoints } from './sequence-endpoint.ts'
 export interface MediationServices {
   /** By the transport of the client. */
   readonly workers: Readonly<Record<keyof ConnectionContexts, Pick<WorkerService, 'mediate'>>>
+  /** Of messages that go to workers, and of results that come back. */
+  readonly turns: TurnQuota
   readonly store: BodyStore
   readonly contexts: ConnectionContexts
   readonly report: Report
