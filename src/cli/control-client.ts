@@ -16,15 +16,20 @@ type Request = { readonly command: string } & Readonly<Record<string, unknown>>
 
 export class ControlClient {
   readonly #socket: Socket
-  #received = ''
+  /** Whole lines that nobody has taken yet. */
+  readonly #lines: string[] = []
+  /** The line under way: searching all of it again with each piece takes minutes for a long one. */
+  #pieces: string[] = []
+  /** Characters of both. */
+  #chars = 0
   #wake = Promise.withResolvers<void>()
 
   private constructor(socket: Socket) {
     this.#socket = socket
     socket.setEncoding('utf8')
     socket.on('data', (piece: string) => {
-      this.#received += piece
-      if (this.#received.length > RESPONSE_CHARS_MAX) socket.destroy()
+      this.#take(piece)
+      if (this.#chars > RESPONSE_CHARS_MAX) socket.destroy()
       this.#notify()
     })
     socket.on('close', () => this.#notify())
@@ -52,15 +57,25 @@ export class ControlClient {
   /** Returns the next line of a response. Throws ControlError, also if the gateway closes the connection instead. */
   async receive<Response>(): Promise<Response> {
     for (;;) {
-      const end = this.#received.indexOf('\n')
-      if (end !== -1) {
-        const response = JSON.parse(this.#received.slice(0, end)) as Response & { readonly error?: string }
-        this.#received = this.#received.slice(end + 1)
+      const line = this.#lines.shift()
+      if (line !== undefined) {
+        this.#chars -= line.length
+        const response = JSON.parse(line) as Response & { readonly error?: string }
         if (response.error !== undefined) throw new ControlError(response.error)
         return response
       }
       if (this.#socket.destroyed) throw new ControlError('the gateway has closed the control connection')
       await this.#wake.promise
+    }
+  }
+
+  #take(piece: string): void {
+    const [first = '', ...others] = piece.split('\n')
+    this.#pieces.push(first)
+    this.#chars += piece.length - others.length
+    for (const other of others) {
+      this.#lines.push(this.#pieces.join(''))
+      this.#pieces = [other]
     }
   }
 

@@ -222,6 +222,22 @@ test('the client says why it cannot connect', async () => {
   })
 })
 
+test('the client reads lines however they are cut: many pieces, and several lines in one', async t => {
+  const dataDir = folder()
+  const long = 'x'.repeat(300_000)
+  const server = createServer(socket => {
+    socket.end(`{"line":1,"text":"${long}"}\n{"line":2}\n{"line":3}\n`)
+  })
+  t.after(() => server.close())
+  await new Promise<void>(resolve => server.listen(controlSocketPath(dataDir), resolve))
+  const client = await ControlClient.connect(dataDir)
+  const first = await client.send<{ line: number; text: string }>({ command: 'any' })
+  assert.deepEqual([first.line, first.text], [1, long])
+  assert.deepEqual([await client.receive(), await client.receive()], [{ line: 2 }, { line: 3 }])
+  await assert.rejects(client.receive(), /the gateway has closed the control connection/)
+  client.close()
+})
+
 test('the client reports a connection that ends without a response', async t => {
   const dataDir = folder()
   const server = createServer(socket => socket.end('{"half')).listen(controlSocketPath(dataDir))
