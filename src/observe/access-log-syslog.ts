@@ -175,6 +175,8 @@ class DatagramSyslog implements AccessLogSyslog {
 type Phase =
   /** `sending`: the system has not taken the oldest batch. */
   | { readonly kind: 'connecting' | 'ready' | 'sending' | 'closed' }
+  /** As `sending`, for the last time: `idle` is resolved when nothing waits, or cannot be sent. */
+  | { readonly kind: 'ending'; readonly idle: PromiseWithResolvers<void> }
   /** Until the next attempt. */
   | { readonly kind: 'pausing'; readonly timer: NodeJS.Timeout }
 
@@ -191,8 +193,6 @@ class StreamSyslog implements AccessLogSyslog {
   #socket: Socket
   #phase: Phase = { kind: 'connecting' }
   #pauseMs = PAUSE_MIN_MS
-  /** Set by `close`; resolved when nothing waits, or cannot be sent. */
-  #idle: PromiseWithResolvers<void> | null = null
 
   constructor(receiver: SyslogReceiver, messages: Messages, callbacks: AccessLogSinkCallbacks, times: SyslogTimes) {
     this.#receiver = receiver
@@ -205,7 +205,7 @@ class StreamSyslog implements AccessLogSyslog {
 
   write(batch: Uint8Array): void {
     const isFull = this.#waitingBytes + batch.length > WAITING_BYTES_MAX
-    if (isFull || this.#phase.kind === 'closed') {
+    if (isFull || this.#phase.kind === 'ending' || this.#phase.kind === 'closed') {
       this.#callbacks.onDropped(countLines(batch))
       if (isFull) this.#failures.failed(tooSlow('the receiver'))
       return
@@ -218,17 +218,17 @@ class StreamSyslog implements AccessLogSyslog {
   /** Sends the oldest batch: a connection that ends takes one batch with it. */
   #send(socket: Socket): void {
     const [batch] = this.#waiting
-    if (batch === undefined) {
-      this.#idle?.resolve()
-      return
-    }
-    this.#phase = { kind: 'sending' }
+    if (batch === undefined) return
+    if (this.#phase.kind === 'ready') this.#phase = { kind: 'sending' }
     const framed = this.#messages.of(batch).flatMap(message => [Buffer.from(`${message.length} `), message])
     socket.write(Buffer.concat(framed), error => {
-      if (error || this.#phase.kind !== 'sending') return
+      const phase = this.#phase
+      if (error || (phase.kind !== 'sending' && phase.kind !== 'ending')) return
       this.#take()
       this.#failures.succeeded(this.#waitingBytes)
-      this.#phase = { kind: 'ready' }
+      if (phase.kind === 'ending') {
+        if (this.#waiting.length === 0) phase.idle.resolve()
+      } else this.#phase = { kind: 'ready' }
       this.#send(socket)
     })
   }
@@ -252,7 +252,8 @@ class StreamSyslog implements AccessLogSyslog {
     socket.on('timeout', () => {
       const { kind } = this.#phase
       if (kind === 'connecting') socket.destroy(new Error(`no connection within ${connectMs} ms`))
-      if (kind === 'sending') socket.destroy(new Error(`the receiver has taken no byte for ${stallMs} ms`))
+      if (kind === 'sending' || kind === 'ending')
+        socket.destroy(new Error(`the receiver has taken no byte for ${stallMs} ms`))
     })
     socket.on(protocol === 'tls' ? 'secureConnect' : 'connect', () => this.#connected(socket))
     let cause: Error | null = null
@@ -273,12 +274,15 @@ class StreamSyslog implements AccessLogSyslog {
   }
 
   #closed(cause: Error): void {
-    const { kind } = this.#phase
-    if (kind === 'closed') return
+    const phase = this.#phase
+    if (phase.kind === 'closed') return
+    if (phase.kind === 'ending') {
+      phase.idle.resolve()
+      return
+    }
     // The receiver has a part of the batch; sent again, its lines would be there twice.
-    if (kind === 'sending') this.#callbacks.onDropped(this.#take())
+    if (phase.kind === 'sending') this.#callbacks.onDropped(this.#take())
     this.#failures.failed(cause)
-    this.#idle?.resolve()
     const timer = setTimeout(() => (this.#socket = this.#connect()), this.#pauseMs)
     timer.unref()
     this.#phase = { kind: 'pausing', timer }
@@ -286,8 +290,11 @@ class StreamSyslog implements AccessLogSyslog {
   }
 
   async close(): Promise<void> {
-    this.#idle = Promise.withResolvers()
-    if (this.#phase.kind === 'sending') await within(this.#idle.promise)
+    if (this.#phase.kind === 'sending') {
+      const idle = Promise.withResolvers<void>()
+      this.#phase = { kind: 'ending', idle }
+      await within(idle.promise)
+    }
     const phase = this.#phase
     this.#phase = { kind: 'closed' }
     if (phase.kind === 'pausing') clearTimeout(phase.timer)
@@ -295,7 +302,7 @@ class StreamSyslog implements AccessLogSyslog {
     const { promise, resolve } = Promise.withResolvers<void>()
     if (this.#socket.closed) resolve()
     else this.#socket.once('close', () => resolve())
-    if (phase.kind === 'ready' || phase.kind === 'sending') this.#socket.end()
+    if (phase.kind === 'ready' || phase.kind === 'ending') this.#socket.end()
     else this.#socket.destroy()
     await within(promise)
     this.#socket.destroy()
