@@ -147,7 +147,6 @@ const BANNED_NAMES = ['utils', 'util', 'helpers', 'helper', 'common', 'misc', 't
  * does not replace them. A field with a type of its own, such as a union of states, is free.
  */
 const FIELDS_BESIDE_STATE: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  'src/cli/control-client.ts': { '#received': 'bytes of the response' },
   'src/observe/exchange-trace.ts': {
     '#exchange': 'what is traced; the machines belong to others',
     '#source': 'a machine of others',
