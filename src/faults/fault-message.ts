@@ -67,7 +67,7 @@ export function describeRequest(message: Message, exchange: Exchange): void {
   message.describe('default', 'REST_API_CONTEXT', api.path)
   message.describe('default', 'REST_SUB_REQUEST_PATH', exchange.canonicalTarget.slice(exchange.backendPathAt))
   if (resource !== null) message.describe('default', 'API_ELECTED_RESOURCE', resource.template)
-  // Of a token: other callers have no claims.
+  // Only callers with a token have claims.
   const claims = exchange.caller?.claims
   if (claims !== undefined && hasMember(claims)) {
     message.describe('default', 'JWT_CLAIMS', { kind: 'json', value: claims as Json })

@@ -1,6 +1,6 @@
 /**
- * Templates of resources: literal segments, `{name}` for one segment that is not empty, both in one segment
- * (`{name}.{format}`, `v{major}`), and `/*` at the end for any rest, also an empty one. Literals are compared in their
+ * Templates of resources. A segment is a literal, `{name}` for any one that is not empty, or both (`{name}.{format}`,
+ * `v{major}`). `/*` at the end stands for any rest, also an empty one. Literals are compared in their
  * canonical form; a literal without a canonical form could match no path and is an error.
  */
 import { PathCanonicalizer } from './canonical-path.ts'

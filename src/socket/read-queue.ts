@@ -1,7 +1,7 @@
 /**
  * Queue of the bytes that arrive while a socket's owner does not read, in order, with the end of the peer behind them.
- * It is needed where reading cannot stop at once: TLS records and stream chunks that were read already still come. One
- * read of the socket below bounds it, because that socket is stopped meanwhile.
+ * Reading cannot always stop at once: TLS records and stream chunks that were read already still come. One read of the
+ * socket below bounds the queue, because that socket is stopped meanwhile.
  */
 
 const EMPTY = new Uint8Array(0)

@@ -20,13 +20,13 @@ export interface FieldChange {
 
 /** Changes beside those of fields; a part that is left out stays. */
 interface LineChanges {
-  /** Of requests. */
+  /** Method of requests. */
   readonly method?: string
   /** Path and query behind the base path of the endpoint, of requests. */
   readonly target?: string
   /** Host of requests: the backend gets it whether or not that of clients is preserved. */
   readonly host?: string
-  /** Of responses. */
+  /** Status of responses. */
   readonly status?: number
   readonly reason?: string
 }

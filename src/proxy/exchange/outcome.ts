@@ -15,7 +15,7 @@ export interface Refusal {
   readonly lines: string
   /** What a sequence has raised, as fault flows read it; left out: a refusal of the gateway itself. */
   readonly raised?: Pick<RaisedFault, 'code' | 'message' | 'detail' | 'type'>
-  /** Of throttling. */
+  /** Fields and times of a refusal by a limit; left out for others. */
   readonly throttling?: ThrottlingDetails
 }
 

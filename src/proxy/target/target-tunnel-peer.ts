@@ -23,7 +23,7 @@ export class TargetTunnelPeer implements BackendTunnelPeer {
   readonly #connection: TargetConnection
   readonly #exchange: Exchange
   readonly #pool: ConnectionPool
-  /** Of the backend. */
+  /** Address of the backend. */
   readonly #address: string
   readonly #context: ConnectionContext
 
