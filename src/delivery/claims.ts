@@ -46,7 +46,7 @@ const POSTPONED_ROWS = 100
 /** Senders of one statement. */
 const SENDERS_PER_STATEMENT = 500
 
-/** Those of the connection's area. */
+/** Busy senders in the area of the connection. */
 export async function busySenders({ db, area }: OutboxConnection): Promise<readonly BusySender[]> {
   const rows = await db
     .selectFrom('delivery_senders as s')

@@ -53,7 +53,7 @@ const WAITING_MAX = 2000
 /** Pools of origins; the one that was not used for the longest time is closed. */
 const POOLS_MAX = 256
 const HEAD_BYTES_MAX = 16_384
-/** Of a longer body the rest is not read: its connection is closed. */
+/** The rest of a longer response body is not read: its connection is closed. */
 const BODY_BYTES_MAX = 65_536
 /** RFC 9110 5.6.2 and 5.5; a value of a field is ASCII here, as providers document theirs. */
 const FIELD_NAME = /^[!#$%&'*+.^_`|~\w-]+$/

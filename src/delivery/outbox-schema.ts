@@ -16,7 +16,7 @@ export interface OutboxTables {
     area: DeliveryArea
     tenant: string
     order_key: string
-    /** Of the order. */
+    /** Digest of the order. */
     digest: string
     /** JSON: `[id, channel, name of the sender]` of its deliveries. */
     ids: string

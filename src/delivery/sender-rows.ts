@@ -64,7 +64,7 @@ async function insertSender({ db }: OutboxConnection, sender: SenderId, nowMs: n
   await db.insertInto('delivery_senders').values(row).execute()
 }
 
-/** Of the connection's area. */
+/** Number of events that wait in the area of the connection. */
 export async function waitingInAll({ db, area }: OutboxConnection): Promise<number> {
   const { waiting } = await db
     .selectFrom('delivery_senders')

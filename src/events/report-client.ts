@@ -51,7 +51,7 @@ class Reporter {
   readonly #address: TrafficManagerAddress
   readonly #group: ReportGroup
   readonly #context: ReportContext
-  /** Of the last attempt. */
+  /** Socket of the last attempt to connect. */
   #socket: Socket
   #phase: 'connecting' | 'up' | 'waiting' | 'closed' = 'connecting'
   #number = 0

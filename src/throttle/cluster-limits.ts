@@ -21,7 +21,7 @@ interface ClusterLimit {
   readonly level: string
   /** Null where the limit is not counted in Redis, which decides for all gateways by itself. */
   readonly shared: object | null
-  /** Of this file alone; null before the limit is first used. */
+  /** Key in this file; null before the limit is first used. */
   cluster: ClusterKey | null
 }
 

@@ -249,7 +249,7 @@ export class CounterTable {
         counter.slot = -1
         continue
       }
-      // Of a later window, in steps of two.
+      // The word is of a later window; windows of one word are two apart.
       if (((((tag >> 3) & WINDOW_MASK) - ((counter.tag >> 3) & WINDOW_MASK)) << 7) >> 7 > 0) {
         const again = this.wallMs()
         if (again < counter.startMs || again >= counter.endMs) return STALE

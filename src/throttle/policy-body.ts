@@ -33,7 +33,7 @@ const VARIABLES = [
   ...['resourceKey', 'userId', 'apiContext', 'apiVersion', 'appTenant', 'apiTenant', 'appId', 'clientIp'],
 ]
 
-/** Of every level. The gateway tells `policyId`, `isDeployed` and `type`, and ignores what somebody sends. */
+/** Members of every level. The gateway sets `policyId`, `isDeployed` and `type`, and ignores what clients send. */
 const COMMON = [
   ...['policyId', 'policyName', 'displayName', 'description', 'isDeployed', 'type'],
   ...['window', 'scope', 'failMode'],

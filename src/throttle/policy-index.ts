@@ -78,7 +78,7 @@ export class PolicyIndex {
     return this.#find('subscription', name) as Tier<SubscriptionPolicy>
   }
 
-  /** Of an API or a resource. */
+  /** Tier of an API or a resource. */
   advanced(name: string): Tier<AdvancedPolicy> {
     return this.#find('advanced', name) as Tier<AdvancedPolicy>
   }

@@ -54,7 +54,7 @@ interface QueryLimits {
 
 export const NO_QUERY_LIMITS: QueryLimits = { depth: 0, complexity: 0 }
 
-/** Of an API or a resource. */
+/** A policy of an API or a resource. */
 export interface AdvancedPolicy extends Sharing {
   readonly level: 'advanced'
   readonly name: string
@@ -102,7 +102,7 @@ export interface DenyPolicy {
    * address or a network (CIDR). IPRANGE: `from-to`.
    */
   readonly value: string
-  /** Of IP and IPRANGE: denies every address but these. */
+  /** True for IP and IPRANGE: denies every address but these. */
   readonly inverted: boolean
   readonly enabled: boolean
 }

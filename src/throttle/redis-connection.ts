@@ -116,8 +116,8 @@ export class RedisConnection {
   }
 
   /**
-   * Runs a script. `args`: the whole command, `EVALSHA` first; kept by the caller. Resolves with the reply, or with
-   * null where there is none within the time limit, where it is an error, and at once where commands are not sent.
+   * Runs a script. `args`: the whole command, `EVALSHA` first; kept by the caller. Resolves with the reply.
+   * Resolves with null where it is late or an error, and at once where commands are not sent.
    */
   run(script: RedisScript, args: readonly string[]): Promise<unknown> {
     if (this.#state !== 'up') return this.#unsent(METRIC.throttleRedisUndecidedDown)

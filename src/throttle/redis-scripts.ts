@@ -94,8 +94,8 @@ for i = 1, #KEYS do
 `
 
 /**
- * Charges all counters or none; an amount of 0 only checks. Replies with the index of the first counter that refuses or
- * -1, the time, then for each counter what is left, the end of its window, and the window's number.
+ * Charges all counters or none; an amount of 0 only checks. Replies with the index of the first counter that refuses,
+ * or -1, and the time. For each counter follow what is left, the end of its window, and the window's number.
  */
 export const ADMIT = script(`${WINDOWS}
 local plans = {}
