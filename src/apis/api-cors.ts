@@ -82,8 +82,8 @@ function readAge(file: YamlFile, path: Path): number | undefined {
 }
 
 /**
- * Warns where an API grants no credentials although `credentials` is set, because one of `origins` and `credentials` is
- * the API's and the other that of `[apim.cors]`. Where one file sets both, the reader of that file warns.
+ * Warns where an API grants no credentials although `credentials` is set: one of `origins` and `credentials` is its
+ * own, the other one that of `[apim.cors]`. Where one file sets both, the reader of that file warns.
  */
 export function corsCredentialsWarning(
   { name, version, cors }: Pick<ApiDefinition, 'name' | 'version' | 'cors'>,

@@ -1,7 +1,7 @@
 /**
  * Lifecycle records: the state of each API that was changed at run time. A record holds until the project declares
  * another state than at the time of the change; the project is then newer. A record belongs to the API at its address,
- * or else to the API of its name and version, so that no new folder, context or host opens a blocked API.
+ * or else to the API of its name and version: no new folder, context or host opens a blocked API.
  */
 import type { LifecycleState } from './api-definition.ts'
 

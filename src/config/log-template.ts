@@ -18,7 +18,7 @@ type LogVariable = (typeof VARIABLES)[number]
 /** Literal text, a variable, or a request field by its name in lower case. */
 type LogPart = { readonly text: string } | { readonly variable: LogVariable } | { readonly field: string }
 
-/** Those that nginx has no name for are written as directives only. */
+/** Variables without a name in nginx, which are written as directives only. */
 const APACHE_ONLY: readonly LogVariable[] = VARIABLES.slice(VARIABLES.indexOf('request_microseconds'))
 
 /** Names of nginx's module for OpenTelemetry. */

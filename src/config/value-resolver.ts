@@ -240,8 +240,8 @@ function defaultOf({ definition }: KeyInstance): ResolvedValue {
 }
 
 /**
- * Values to try in order. Text from `--set` and variables may also be plain text, an expanded numeral may be a number,
- * and a referenced number or list may be text for the key that refers to it.
+ * Values to try in order. Text from `--set` and variables may also be plain text. An expanded numeral may be a number.
+ * A referenced number or list may be text for the key that refers to it.
  */
 function candidates(given: unknown, value: unknown, setting: Setting | undefined): readonly unknown[] {
   const listed = [value]

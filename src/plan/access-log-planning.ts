@@ -4,13 +4,13 @@ import type { Configuration } from '../config/catalogue.ts'
 import { facilityNumber, readLogTemplate, readStatusShare, type StatusShare } from '../config/log-template.ts'
 import { templateFields, type TemplatePart } from '../observe/access-template.ts'
 
-/** Of one reactor. */
+/** Plan of the access log of one reactor. */
 export interface AccessLogPlan {
   readonly target: Configuration['access_log']['target']
   /** Absolute. */
   readonly path: string
   readonly format: Configuration['access_log']['format']
-  /** Of the format `template`. */
+  /** Parts of a line in the format `template`. */
   readonly template: readonly TemplatePart[]
   readonly escapes: Configuration['access_log']['template_escape']
   /** Fields of requests that the template reads, in lower case. */

@@ -1,7 +1,7 @@
 /**
- * Plans of the APIs for reactors, and the slots of their routes and endpoints in shared memory. A route, and an
- * endpoint of the same API, URL and rank among equal URLs, keeps its slot across reloads, and with it its connection
- * count and its state.
+ * Plans of the APIs for reactors, and the slots of their routes and endpoints in shared memory. A slot is kept across
+ * reloads, and with it connection count and state: by a route, and by an endpoint with the same API, URL and rank among
+ * equal URLs.
  */
 import {
   type ApiDefinition,
@@ -99,7 +99,7 @@ export class ApiPlanner {
   readonly gauge: SharedArrayBuffer
   /** Shared with the reactors. */
   readonly endpoints: SharedArrayBuffer
-  /** Of the APIs; shared with the reactors. */
+  /** Metrics of the APIs; shared with the reactors. */
   readonly metrics: SharedArrayBuffer
   readonly #states: EndpointTable
   readonly #metricsRows = new SlotAllocator(FIRST_API_ROW, API_ROWS_END, () => true)

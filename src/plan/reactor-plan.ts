@@ -212,7 +212,7 @@ export interface LivePlan {
   readonly warnOn500: { readonly plain: string; readonly secured: string }
   readonly faults: FaultPlan
   readonly webSockets: WebSocketPlan
-  /** Of blocking calls. */
+  /** Time-outs of blocking calls. */
   readonly blockingTimeouts: BlockingTimeouts
   /** Endpoints that sequences name or contain. */
   readonly sequenceEndpoints: SequenceEndpointsPlan
@@ -220,7 +220,7 @@ export interface LivePlan {
   /** The Redis of counters that gateways share; null for none. */
   readonly redis: RedisPlan | null
   readonly workers: WorkerSettings
-  /** Of bodies that flows on workers read. */
+  /** Limits of bodies that flows on workers read. */
   readonly bodies: BodyLimits
   /** Builders, formatters and conversions of bodies that sequences read. */
   readonly formats: FormatSettings
@@ -246,7 +246,7 @@ export interface ReactorPlan extends LivePlan {
   readonly reactors: number
   /** The home folder, for modules of the operator. */
   readonly home: string
-  /** Of mounted APIs; null: the configuration names no supported database. */
+  /** Database of mounted APIs; null: the configuration names no supported one. */
   readonly database: DatabasePlan | null
   readonly accessLog: AccessLogPlan
   /** Null: no events for analytics. */

@@ -31,7 +31,7 @@ export interface WorkerSettings {
   readonly queueWarningMs: number
   /** Heap of one thread in bytes. */
   readonly heapBytes: number
-  /** Of the whole process. */
+  /** Settings of scripts, for the whole process. */
   readonly scripts: ScriptSettings
 }
 
@@ -60,7 +60,7 @@ export interface WorkerPlan {
   readonly apis: Readonly<Record<string, readonly SequencePlan[]>>
   /** Mounted APIs, by identity. */
   readonly mounted: Readonly<Record<string, MountedPlan>>
-  /** Of mounted APIs, with the share of one thread of its connections; null without mounted APIs, too. */
+  /** Database of mounted APIs, with one thread's share of its connections; null also without mounted APIs. */
   readonly database: DatabasePlan | null
 }
 
