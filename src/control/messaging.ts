@@ -77,7 +77,7 @@ export class Messaging {
   #broker: Broker | null = null
   #reports: ReportClient | null = null
   #server: ReportServer | null = null
-  /** Of the traffic manager; null without one, and without `enable_persistence`. */
+  /** Counters of the traffic manager; null without one, and without `enable_persistence`. */
   #counters: CounterFile | null = null
   /** Revocations that were published or heard: neither is repeated. */
   readonly #revoked = new RevokedTokens(SKEW_MAX_MS)
@@ -254,7 +254,7 @@ export class Messaging {
     })
   }
 
-  /** Of the key managers, on a worker. */
+  /** Policies of the key managers, on a gateway-worker. */
   #policies: PolicySet = { policies: [], denied: [] }
 
   #replacePolicies(set: PolicySet): void {

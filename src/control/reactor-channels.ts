@@ -1,6 +1,6 @@
 /**
  * The channels to all reactors: updates go out, calls come in. An update is posted to every reactor before the shared
- * version number goes up, so that a reactor that reads the new number has all updates in its queue.
+ * version number goes up: a reactor that reads the new number has all updates in its queue.
  */
 import type { MessagePort } from 'node:worker_threads'
 import { AuthSnapshot } from './auth-snapshot.ts'

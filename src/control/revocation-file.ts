@@ -40,7 +40,7 @@ export class RevocationFile {
     }
   }
 
-  /** Of several writes that wait for one, only the last is made. Rejects with an errno error. */
+  /** Writes the last of several calls that come while another write is under way. Rejects with an errno error. */
   async write(tokens: () => readonly RevocationRecord[]): Promise<void> {
     this.#next = tokens
     const written = this.#writing.then(async () => {

@@ -20,7 +20,7 @@ type Progress =
   | 'loaded'
   /** Its reactors accept connections, and it waits for `take`. */
   | 'serving'
-  /** It holds the data folder. */
+  /** The successor holds the data folder. */
   | 'done'
 /** Orders of the predecessor. `begin`: it changes nothing any more. `take`: it has released the data folder. */
 type Order = 'begin' | 'take'

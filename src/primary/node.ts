@@ -66,7 +66,7 @@ export class Node {
   #health: HealthListener | null = null
   #accessLog: AccessLogOutput | null = null
   #socket: ControlSocket | null = null
-  /** Of this thread. */
+  /** Timer of the measurements of this thread. */
   #threadWatch: NodeJS.Timeout | null = null
   #phase: 'starting' | 'ready' | 'being replaced' | 'ending' = 'starting'
 

@@ -64,7 +64,7 @@ interface ReactorMediationOptions {
   readonly worker: Pick<WorkerService, 'mediate'> | undefined
   /** First file of a worker thread, for tests; undefined: that of the room. */
   readonly workerEntry: URL | undefined
-  /** Of work beside requests, for tests; undefined: those of the room. */
+  /** Times of work beside requests, for tests; undefined: the usual ones. */
   readonly workTimes: Partial<WorkTimes> | undefined
 }
 

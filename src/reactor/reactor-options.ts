@@ -37,7 +37,7 @@ export interface ReactorOptions {
   readonly worker?: Pick<WorkerService, 'mediate'>
   /** First file of a worker thread; for tests. */
   readonly workerEntry?: URL | undefined
-  /** Of work beside requests; for tests. */
+  /** Times of work beside requests; for tests. */
   readonly workTimes?: Partial<WorkTimes> | undefined
   /** Clock of limits, in milliseconds since 1970; `Date.now` by default. */
   readonly wallMs?: () => number

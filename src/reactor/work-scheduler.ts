@@ -123,7 +123,7 @@ export class WorkScheduler {
       for (const [identity, api] of this.#apis) api.look(wakes.count(identity))
       await wakes.woken(total)
       for (const [identity, api] of this.#apis) api.look(wakes.count(identity))
-      // Of many wake-ups in a row only the first one costs this thread a turn.
+      // The first of many wake-ups in a row costs this thread a turn, the others none.
       await new Promise(resolve => setTimeout(resolve, this.#times.spacingMs).unref())
     }
     this.#isListening = false

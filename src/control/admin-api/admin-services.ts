@@ -120,7 +120,7 @@ export interface PortalEnvironment {
   readonly description: string
   /** Shown where APIs are tried. */
   readonly isInConsole: boolean
-  /** Those of the environment itself, then those of its virtual hosts. */
+  /** Addresses of the environment itself, then of its virtual hosts. */
   readonly addresses: readonly PortalAddresses[]
 }
 

@@ -172,7 +172,7 @@ export class SigningKeys {
     if (!canSign(keys)) {
       const created = await createKey()
       const add = { added: [this.#newKey(created, this.#nowMs())] }
-      // Of several nodes that start at the same time one adds its key.
+      // Where several nodes start at the same time, one adds its key.
       keys = await this.#store.update(present => (canSign(present) ? {} : add))
     }
     const known = new Map(this.#keys.map(key => [key.kid, key]))

@@ -9,7 +9,7 @@ import { existsRefusal, jsonText, missingRefusal } from './field-validation.ts'
 import { RegistryRefusal } from './registry-errors.ts'
 import type { DenyPolicyRow, PolicyRow } from './tables.ts'
 
-/** Of each of the two tables: reactors hold all of them. */
+/** Rows of each of the two tables: reactors hold all of them. */
 const POLICIES_MAX = 10_000
 /** Names that an error tells. */
 const USERS_SHOWN = 5
