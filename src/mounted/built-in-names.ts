@@ -6,5 +6,5 @@ export const BUILT_IN_NAMES = [
 ] as const satisfies readonly string[]
 export type BuiltInName = (typeof BUILT_IN_NAMES)[number]
 
-/** Those that work beside requests: the gateway knows it without loading them. */
+/** Built-in APIs that work beside requests; the gateway knows them without loading their modules. */
 export const NAMES_WITH_WORK: readonly string[] = ['sluice:notification-senders']

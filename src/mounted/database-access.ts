@@ -62,7 +62,7 @@ export class Database<Tables> {
 
 /** The databases of mounted APIs; holds secrets. */
 export interface DatabasePlan {
-  /** Those of `[database.apim_db]`; on a worker thread with its share of the connections. */
+  /** Settings of `[database.apim_db]`; on a worker thread with its share of the connections. */
   readonly settings: ConnectionSettings
   /** Folder of the files of embedded databases, and of the key file. */
   readonly folder: string

@@ -137,7 +137,7 @@ export interface MountedResponse {
   readonly fields?: readonly (readonly [name: string, value: string])[]
   /** Text is sent as UTF-8. Pieces are asked for as fast as the client takes them. A response to HEAD sends none. */
   readonly body?: string | Uint8Array | AsyncIterable<string | Uint8Array>
-  /** Of a body in pieces: its bytes, where they are known. */
+  /** Bytes of a body in pieces, where they are known. */
   readonly length?: number
 }
 

@@ -29,7 +29,7 @@ const OAUTH_URIS = 'http://fhir-registry.smarthealthit.org/StructureDefinition/o
 interface StatementFacts {
   /** URL of the API. */
   readonly base: string
-  /** Of the program. */
+  /** When this thread opened the API: the statement changes with the program alone. */
   readonly date: string
   readonly tokenUrl: string
 }

@@ -17,7 +17,7 @@ import { finishPatch, OPERATIONS_MAX, PatchError } from './patch-result.ts'
 interface Operation {
   readonly type: 'add' | 'insert' | 'delete' | 'replace' | 'move'
   readonly path: ElementPath
-  /** Of the element that `add` makes; '' otherwise. */
+  /** Name of the element that `add` makes; '' for other operations. */
   readonly name: string
   /** The part `value` of the operation; undefined where it has none. */
   readonly value: JsonObject | undefined

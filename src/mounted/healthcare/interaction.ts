@@ -60,7 +60,7 @@ export interface Answer {
   readonly status: number
   /** Null: no body. Text is JSON of a resource that was stored. */
   readonly resource: JsonObject | string | null
-  /** Of a change: the version, for header fields and `Prefer: return`. */
+  /** The version that a change has made, for header fields and `Prefer: return`. */
   readonly version?: StoredVersion
   readonly isChange?: boolean
   /** The change was a creation: Location is sent. */

@@ -1,6 +1,6 @@
 /**
- * Terms of the search index. A term is a parameter with one searchable form of a value, hashed to 64 bits, so that each
- * equality is one lookup in one narrow index, in the order of resources.
+ * Terms of the search index. A term is a parameter with one searchable form of a value, hashed to 64 bits. Each
+ * equality is then one lookup in one narrow index, in the order of resources.
  */
 import { hash } from 'node:crypto'
 import type { SearchParameter } from './search-parameters.ts'

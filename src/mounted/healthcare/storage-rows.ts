@@ -266,7 +266,7 @@ function* chunksOf<T>(items: readonly T[]): Iterable<readonly T[]> {
   for (let at = 0; at < items.length; at += ROWS_MAX) yield items.slice(at, at + ROWS_MAX)
 }
 
-/** Of the contents of a page that asks for more than `FEW_VERSIONS`: it has fewer versions rather. */
+/** A page of more than `FEW_VERSIONS` versions ends before its contents have more bytes. */
 const PAGE_BYTES_MAX = 33_554_432
 /** So many versions need no such limit, because each has one. */
 export const FEW_VERSIONS = 20

@@ -23,7 +23,7 @@ export class InvalidTemplate extends Error {
 interface TemplateValues {
   /** '' for a field that the sender does not have. */
   attribute(name: string): string
-  /** Of the property `body.NAME`. */
+  /** Value of the property `body.NAME`. */
   property(name: string): string
   readonly mobile: string
   readonly body: string

@@ -52,7 +52,7 @@ export function isSecretField(name: string): boolean {
   return SECRET_FIELDS.includes(name)
 }
 
-/** Those of the adaptors that carry one, and `body.NAME` whose name has a word such as key, token or password. */
+/** True for secrets of the adaptors, and for `body.NAME` whose name has a word such as key, token or password. */
 export function isSecretProperty(key: string): boolean {
   if (SECRET_PROPERTIES.includes(key)) return true
   if (!key.startsWith('body.')) return false

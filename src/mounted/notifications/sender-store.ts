@@ -116,8 +116,8 @@ export class SenderStore {
 
   /**
    * As `find`, for a message that was claimed at `claimedAt` (`performance.now()`): what was read since then is used
-   * again for a moment. A sender that was changed before an event was stored or replayed is read after that change,
-   * whichever thread or node has changed it, because the claim comes later.
+   * again for a moment. The claim of an event comes after the event was stored or replayed. So a change of the sender
+   * before that is seen, whichever thread or node has made it.
    */
   async findForClaim(tenant: string, channel: Channel, name: string, claimedAt: number): Promise<SenderConfiguration> {
     const key = JSON.stringify([channel, tenant, name])
