@@ -204,6 +204,7 @@ export const API_ADVICE: Readonly<Record<number, readonly string[]>> = {
     'the endpoints of the API: one of them leads to the gateway itself, or to a load balancer in front of it',
     'APIs that call each other through the gateway: a request may come back to it ten times',
     'sequences that call an API of the gateway: none of them may wait for a worker that its callers hold',
+    'worker_pool_size_core: a message whose sequence calls an API of the gateway needs one more place for that request',
   ],
   102520: [
     'the description in the response: what is malformed, and where',

@@ -271,6 +271,8 @@ export interface ReactorPlan extends LivePlan {
   readonly clientSeed: number
   /** Name of this node in Via, new with each start. */
   readonly pseudonym: string
+  /** Stands in Via of calls of sequences, as a proof that they are its own; new with each start. Lower case. */
+  readonly callToken: string
   /** One cell per reactor, which the reactor increments while it is alive. */
   readonly heartbeats: SharedArrayBuffer
   /** Counters of limits (throttle/counter-table.ts); kept over reloads and replaced threads. */

@@ -96,6 +96,7 @@ export function planReactors(options: PlanningOptions): ReactorPlan[] {
     clients: SharedGauge.allocate(reactors, http.max_connections_per_client < 0 ? 1 : CLIENT_SLOTS),
     clientSeed: Math.floor(Math.random() * 2 ** 31),
     pseudonym: `sluice-${randomBytes(6).toString('hex')}`,
+    callToken: randomBytes(8).toString('hex'),
     heartbeats: new SharedArrayBuffer(reactors * Int32Array.BYTES_PER_ELEMENT),
     counters,
     permits: SharedPermits.allocate(reactors, Object.keys(PERMIT_ROWS).length),

@@ -13,7 +13,7 @@ type Services = Pick<ConnectionContext, 'report' | 'metrics' | 'now' | 'clock' |
 
 /** `tickMs`: resolution of the deadlines. */
 export function newContexts(
-  { http, https, responseTimeoutMs, pseudonym }: ReactorPlan,
+  { http, https, responseTimeoutMs, pseudonym, callToken }: ReactorPlan,
   services: Services,
   tickMs: number,
 ): ConnectionContexts {
@@ -34,7 +34,7 @@ export function newContexts(
     responseKinds: new FieldKinds(correlationField),
     part: { spans: new BodySpans(), count: 0, floor: 0, last: false, trailers, buffer: null as never },
     ...services,
-    pseudonym,
+    ...{ pseudonym, callToken },
     isDraining: false,
     keepsIdle: false,
   }

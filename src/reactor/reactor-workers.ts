@@ -221,7 +221,8 @@ export class ReactorWorkers {
     return {
       mediate: async (task, bytes, waited) => {
         // The last one is that of the task itself.
-        const held = task.calls === undefined ? 0 : task.calls[row] - 1
+        const { [row]: permits, isParallel = false } = task.calls ?? { [row]: 1 }
+        const held = { permits: permits - 1, isAlone: !isParallel }
         return unpackResult((await pool.run({ ...packed(task), held }, bytes, waited)) as PackedResult)
       },
       background: task => this.#runInBackground(task),

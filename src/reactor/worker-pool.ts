@@ -5,7 +5,7 @@
 import { WorkerFailure } from '../mediation/worker-service.ts'
 import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
-import type { PermitLimits, SharedPermits } from '../runtime/shared-permits.ts'
+import type { HeldPermits, PermitLimits, SharedPermits } from '../runtime/shared-permits.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
 import type { WorkerThreads } from './worker-threads.ts'
 
@@ -60,7 +60,7 @@ interface PoolTask {
   readonly task: { readonly kind: string }
   readonly transfer: readonly ArrayBuffer[]
   /** Permits of the pool that tasks hold which wait for this one; left out: none. */
-  readonly held?: number
+  readonly held?: HeldPermits
 }
 
 interface Job extends PoolTask {
@@ -103,7 +103,7 @@ export class WorkerPool {
     return { result: job.result.promise, leave: () => this.#options.permits.leave(this.#options.row, job) }
   }
 
-  #enter({ task, transfer, held = 0 }: PoolTask, bytes: number, timeoutMs: number, waited: Job['waited']): Job {
+  #enter({ task, transfer, held }: PoolTask, bytes: number, timeoutMs: number, waited: Job['waited']): Job {
     const { row, permits, settings, metrics } = this.#options
     const { limits } = settings()
     const result = Promise.withResolvers<unknown>()
@@ -113,10 +113,8 @@ export class WorkerPool {
     const decision = permits.enter(row, limits, job, held)
     metrics.add(this.#counts.tasks, 1)
     if (decision === 'loop') {
-      throw new WorkerFailure(
-        'loop',
-        `${held} messages are mediated, and all of them wait for calls that led to this one`,
-      )
+      const cause = 'all messages that are mediated wait for calls that led to this message, or to others that wait'
+      throw new WorkerFailure('loop', cause)
     }
     if (decision === 'queue-full' || decision === 'memory') {
       metrics.add(this.#counts.refusals[decision], 1)

@@ -22,9 +22,18 @@ export function mostAtOnce({ core, max, queueLength }: Omit<PermitLimits, 'queue
   return queueLength < 0 ? core : Math.max(core, max)
 }
 
+/** Permits of a row that tasks hold which wait for the one that arrives. */
+export interface HeldPermits {
+  readonly permits: number
+  /** No other task is waited for by the same tasks. */
+  readonly isAlone: boolean
+}
+
+const NOTHING_HELD: HeldPermits = { permits: 0, isAlone: true }
+
 /**
  * `queue-full`, `memory`: refused, because of `queueLength` or of `queueBytes`. `loop`: refused, because all permits
- * are held by tasks that wait for this one.
+ * are held by tasks that wait for this one, or for others in the queue: nobody could go on.
  */
 type PermitDecision = 'runs' | 'waits' | 'queue-full' | 'memory' | 'loop'
 
@@ -46,12 +55,16 @@ const HEADER_BYTES = 16
 const OFFERED = 0
 const HIGHEST = 1
 const SHARED_CELLS = 2
-/** Cells per row and thread. `OLDEST`: when its first waiting task came, in milliseconds of the monotonic clock. */
+/**
+ * Cells per row and thread. `OLDEST`: when its first waiting task came, in milliseconds of the monotonic clock. `HELD`:
+ * permits that tasks hold which wait for its waiting tasks, each permit once.
+ */
 const RUNNING = 0
 const WAITING = 1
 const BYTES = 2
 const OLDEST = 3
-const OWN_CELLS = 4
+const HELD = 4
+const OWN_CELLS = 5
 /** A thread whose wake-up was lost looks again. */
 const WAIT_MS = 1000
 
@@ -141,6 +154,9 @@ export class SharedPermits {
   /** In the order of their arrival. */
   readonly #waiting: Set<Waiting>[]
   readonly #waitingBytes: number[]
+  /** Of waiting tasks alone: permits of those that wait for them. */
+  readonly #held = new WeakMap<Waiting, number>()
+  readonly #heldSums: number[]
 
   /** `thread`: index of the column that this object writes, from 0. */
   constructor(shared: SharedArrayBuffer, threads: number, thread: number) {
@@ -150,6 +166,7 @@ export class SharedPermits {
     this.#running = new Array<number>(this.#cells.rows).fill(0)
     this.#waiting = Array.from(this.#running, () => new Set())
     this.#waitingBytes = new Array<number>(this.#cells.rows).fill(0)
+    this.#heldSums = [...this.#waitingBytes]
   }
 
   static allocate(threads: number, rows: number): SharedArrayBuffer {
@@ -175,7 +192,7 @@ export class SharedPermits {
     const isHeld = lock.takeFrom(thread + 1) || lock.acquire()
     for (let row = 0; row < cells.rows; row++) {
       const freed = cells.own(thread, row, RUNNING)
-      for (const cell of [RUNNING, WAITING, BYTES, OLDEST]) cells.setOwn(thread, row, cell, 0)
+      for (const cell of [RUNNING, WAITING, BYTES, OLDEST, HELD]) cells.setOwn(thread, row, cell, 0)
       cells.setShared(row, OFFERED, cells.shared(row, OFFERED) + freed)
       cells.trimOffers(row)
     }
@@ -189,10 +206,9 @@ export class SharedPermits {
   }
 
   /**
-   * A task arrives. `waits`: it is in the queue, and `takeWaiting` says when it runs. `held`: permits of the row that
-   * tasks hold which wait for this one.
+   * A task arrives. `waits`: it is in the queue, and `takeWaiting` says when it runs.
    */
-  enter(row: number, limits: PermitLimits, task: Waiting, held = 0): PermitDecision {
+  enter(row: number, limits: PermitLimits, task: Waiting, held = NOTHING_HELD): PermitDecision {
     const { core, max, queueLength, queueBytes } = limits
     if (!this.#lock.acquire()) return 'queue-full'
     const cells = this.#cells
@@ -203,9 +219,11 @@ export class SharedPermits {
     if (taken < core && waiting === 0) decision = 'runs'
     else if (hasPlace && cells.waitingBytes() + task.bytes <= queueBytes) decision = 'waits'
     else if (queueLength >= 0 && taken < max) decision = 'runs'
-    if (decision !== 'runs' && held > 0 && held >= taken) decision = 'loop'
+    const { permits, isAlone } = held
+    const heldBeside = decision === 'waits' && isAlone ? cells.sum(row, HELD) : 0
+    if (decision !== 'runs' && permits > 0 && permits + heldBeside >= taken) decision = 'loop'
     if (decision === 'runs') this.#running[row]!++
-    else if (decision === 'waits') this.#add(row, task)
+    else if (decision === 'waits') this.#add(row, task, isAlone ? permits : 0)
     this.#publish(row)
     this.#lock.release()
     return decision
@@ -275,15 +293,20 @@ export class SharedPermits {
     return !isPending || (await value) !== 'timed-out'
   }
 
-  #add(row: number, task: Waiting): void {
+  #add(row: number, task: Waiting, held: number): void {
     this.#waiting[row]!.add(task)
     this.#waitingBytes[row]! += task.bytes
+    if (held === 0) return
+    this.#held.set(task, held)
+    this.#heldSums[row]! += held
   }
 
   #remove(row: number, task: Waiting): boolean {
     const isRemoved = this.#waiting[row]!.delete(task)
-    if (isRemoved) this.#waitingBytes[row]! -= task.bytes
-    return isRemoved
+    if (!isRemoved) return false
+    this.#waitingBytes[row]! -= task.bytes
+    this.#heldSums[row]! -= this.#held.get(task) ?? 0
+    return true
   }
 
   /** Writes the column of this thread; the lock is held. */
@@ -294,6 +317,7 @@ export class SharedPermits {
     cells.setOwn(this.#thread, row, WAITING, this.#waiting[row]!.size)
     cells.setOwn(this.#thread, row, BYTES, this.#waitingBytes[row]!)
     cells.setOwn(this.#thread, row, OLDEST, first?.sinceMs ?? 0)
+    cells.setOwn(this.#thread, row, HELD, this.#heldSums[row]!)
     cells.setShared(row, HIGHEST, Math.max(cells.shared(row, HIGHEST), cells.sum(row, RUNNING)))
   }
 }

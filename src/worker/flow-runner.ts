@@ -9,7 +9,7 @@ import { MessageFormats } from '../mediation/formats/message-formats.ts'
 import { MediationFault } from '../mediation/mediation-fault.ts'
 import type { BodySource, Message } from '../mediation/message.ts'
 import { fromTransfer, toTransfer } from '../mediation/message-transfer.ts'
-import type { TaskServices } from '../mediation/task-calls.ts'
+import type { TaskCall, TaskCallResults, TaskServices } from '../mediation/task-calls.ts'
 import { type PackedTask, packResult, unpackTask } from '../mediation/task-codec.ts'
 import { withOwnBuffer } from '../mediation/transferred-body.ts'
 import type {
@@ -91,6 +91,8 @@ class Flow {
   readonly #services: TaskServices
   /** Of copies in the response flow. */
   readonly #ofResponses: TaskServices
+  /** Calls to backends that the task waits for. */
+  #callsOut = 0
   /** Copies that the task may make from now on. */
   #copiesLeft: number
 
@@ -107,9 +109,10 @@ class Flow {
     this.#context = context
     const { api, flow, gathering, own = 0, copiesMax = COPIES_MAX, trace = null } = task
     this.#copiesLeft = copiesMax
-    const { report, call } = context
+    const { report } = context
     this.#services = {
-      ...{ api, flow, own, gathers: gathering !== undefined, calls: callsOf(task), trace, report, call, code },
+      ...{ api, flow, own, gathers: gathering !== undefined, calls: callsOf(task), trace, report, code },
+      call: call => this.#call(call),
       transfer: message => this.#transferred(message, null),
       received: transferred => this.#received(transferred),
       claimCopies: count => this.#claimCopies(count),
@@ -121,6 +124,18 @@ class Flow {
       },
     }
     this.#ofResponses = { ...this.#services, flow: 'response' }
+  }
+
+  /** A call that begins beside another one of the task says so. */
+  async #call<One extends TaskCall>(call: One): Promise<TaskCallResults[One['kind']]> {
+    if (call.kind !== 'backend') return this.#context.call(call)
+    const calls = this.#callsOut === 0 ? call.calls : { ...call.calls, isParallel: true as const }
+    this.#callsOut++
+    try {
+      return await this.#context.call({ ...call, calls })
+    } finally {
+      this.#callsOut--
+    }
   }
 
   async #respond(copy: Message): Promise<false> {

@@ -229,6 +229,7 @@ export function planGateway(
     clients: SharedGauge.allocate(reactors, CLIENT_SLOTS),
     clientSeed: 42,
     pseudonym: 'sluice',
+    callToken: 'own',
     heartbeats: new SharedArrayBuffer(4 * reactors),
     counters: CounterTable.allocate(1024),
     permits: SharedPermits.allocate(reactors, Object.keys(PERMIT_ROWS).length),

@@ -157,14 +157,46 @@ test('D531: a call to another API waits for a permit that a message outside of i
   assert.deepEqual([(await first).status, (await second).body], [200, '{"in":1}'])
 })
 
+test('D531: of several calls that would wait for each other one is 508, and the others go on', async t => {
+  const gates: Peer[] = []
+  const backend = await startBackend(t, {
+    '/gate': (_, peer) => {
+      gates.push(peer)
+      if (gates.length === 2) for (const gate of gates) gate.send('HTTP/1.1 204 No Content\r\n\r\n')
+      return null
+    },
+  })
+  const row = { ...workers.limits.plain, core: 2, max: 2, queueLength: -1 }
+  const pool = { ...workers, limits: { ...workers.limits, plain: row } }
+  const gateway = await startGateway([{ context: '/outer', port: 1 }], { workers: pool })
+  t.after(() => gateway.stop())
+  const inner = await flowsOf({
+    request: '<payloadFactory media-type="json"><format>{"in":1}</format></payloadFactory><respond/>',
+  })
+  const outer = await flowsOf({
+    request: `${callTo(backend.port, '/gate')}${callTo(gateway.port, '/inner')}<respond/>`,
+  })
+  const sequenceEndpoints = planEndpoints([...inner.sequences, ...outer.sequences])
+  const apis = Object.entries({ '/inner': inner, '/outer': outer })
+  await gateway.deploy({
+    apis: apis.map(([context, mediation]) => ({ context, port: 1, overrides: { mediation } })),
+    sequenceEndpoints,
+  })
+  const responses = await Promise.all([ask(gateway.port, '/outer'), ask(gateway.port, '/outer')])
+  assert.deepEqual(responses.map(({ status }) => status).toSorted(), [200, 508])
+  assert.match(responses.find(({ status }) => status === 508)!.body, /"code":102512/)
+})
+
 const CHAINS: readonly (readonly [list: string, chain: CallChain | null])[] = [
   ['1.1 own', null],
-  ['1.1 own (calls 2 1 1)', { depth: 2, plain: 1, secured: 1 }],
-  ['1.1 OWN (Calls 3 1 1), 1.1 own (calls 2 1 1)', { depth: 3, plain: 1, secured: 1 }],
-  ['1.1 other (calls 9 9 9), 1.1 own (calls 1 0 0), 1.1 own', { depth: 1, plain: 0, secured: 0 }],
-  ['1.1 own (calls 1), 1.1 own (calls 1 1 99999)', null],
+  ['1.1 own (calls 2 1 1), 1.1 own (calls 2 1 1 t1)', null],
+  ['1.1 own (calls 2 1 1 t0)', { depth: 2, plain: 1, secured: 1 }],
+  ['1.1 OWN (Calls 3 1 1 t0), 1.1 own (calls 2 1 1 t0)', { depth: 3, plain: 1, secured: 1 }],
+  ['1.1 other (calls 9 9 9 t0), 1.1 own (calls 1 0 0 t0), 1.1 own', { depth: 1, plain: 0, secured: 0 }],
+  ['1.1 own (calls 1 t0), 1.1 own (calls 1 1 99999 t0)', null],
+  ['1.1 own (calls 2 1 1 parallel t0)', { depth: 2, plain: 1, secured: 1, isParallel: true }],
 ]
 
 test('D531: the comment of an own entry of Via says what a request is nested in', () => {
-  for (const [list, chain] of CHAINS) assert.deepEqual(callChainOf(list, 'own'), chain, list)
+  for (const [list, chain] of CHAINS) assert.deepEqual(callChainOf(list, 'own', 't0'), chain, list)
 })

@@ -135,6 +135,30 @@ test('D531: a task that only its own callers could make a permit free for is ref
       for (let at = 0; at < count; at++) assert.equal(threads[thread]!.enter(0, LIMITS, task()), 'runs')
     }
     const limits = { ...LIMITS, queueLength }
-    assert.equal(threads[1]!.enter(0, limits, task(), held), decision, JSON.stringify([running, held, queueLength]))
+    const told = { permits: held, isAlone: true }
+    assert.equal(threads[1]!.enter(0, limits, task(), told), decision, JSON.stringify([running, held, queueLength]))
+  }
+})
+
+test('D531: several loops that hold all permits for each other are noticed by the last of them', () => {
+  for (const [first, last] of [
+    [0, 1],
+    [1, 1],
+  ] as const) {
+    const shared = SharedPermits.allocate(2, 1)
+    const threads = [0, 1].map(thread => new SharedPermits(shared, 2, thread))
+    const task = () => ({ bytes: 1, sinceMs: 1 })
+    for (const thread of threads) assert.equal(thread.enter(0, LIMITS, task()), 'runs')
+    const enter = (thread: number, isAlone = true, waiting = task()) =>
+      threads[thread]!.enter(0, LIMITS, waiting, { permits: 1, isAlone })
+    const waiting = task()
+    assert.equal(enter(first, true, waiting), 'waits')
+    // A call beside another one could count a permit twice.
+    assert.equal(enter(0, false), 'waits')
+    assert.equal(enter(last), 'loop')
+    assert.equal(threads[first]!.leave(0, waiting), true)
+    assert.equal(enter(last), 'waits')
+    SharedPermits.clear(shared, 2, last)
+    assert.notEqual(enter(0), 'loop')
   }
 })

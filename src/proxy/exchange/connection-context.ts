@@ -100,6 +100,8 @@ export interface ConnectionContext {
   readonly clock: EventClock
   /** Name of this node in Via, which no other node has (RFC 9110 7.6.3). */
   readonly pseudonym: string
+  /** As of `ReactorPlan`. */
+  readonly callToken: string
   /** Registers every tunnel, so that a tunnel can be cut when its caller loses the right to it. */
   readonly tunnels: { opened(exchange: Exchange, tunnel: Tunnel): void }
   /** `Date: …` with its CRLF, updated every second. */

@@ -115,7 +115,7 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
       this.#feed = new BodyFeed(source, new RequestSink(this, exchange), context)
       this.#feed.begin()
     }
-    const fields = withCallVia(message.fields, context.pseudonym, this.#options.calls)
+    const fields = withCallVia(message.fields, context.pseudonym, context.callToken, this.#options.calls)
     const broken = typeof edit === 'string' ? edit : feedRequest(start, fields, source.length, context, use)
     if (broken === '' && this.#feed !== null) return
     source.close()

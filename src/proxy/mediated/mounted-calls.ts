@@ -1,5 +1,6 @@
 /** Requests to mounted APIs that are under way in a reactor, and what they need of it. */
 import type { FromMounted, MountedResult, MountedTask, ToMounted } from '../../plan/mounted-messages.ts'
+import type { HeldPermits } from '../../runtime/shared-permits.ts'
 import type { PendingFault } from '../exchange/api-mediation.ts'
 import type { ConnectionContexts, Report } from '../exchange/connection-context.ts'
 import type { Exchange } from '../exchange/exchange.ts'
@@ -10,15 +11,15 @@ export type MountedReply = (message: ToMounted, transfer?: readonly ArrayBuffer[
 /** Runs requests on worker threads, under the permits and in the queue of one transport. */
 export interface MountedService {
   /**
-   * `transfer`: buffers of the task, which are moved. `bytes`: length of what it holds of the body. `held`:
-   * permits that tasks hold which wait for the response. `leave`: nobody waits for a request that has not begun. Throws
+   * `transfer`: buffers of the task, which are moved. `bytes`: length of what it holds of the body. `held`: by
+   * tasks that wait for the response. `leave`: nobody waits for a request that has not begun. Throws
    * WorkerFailure where the request is refused; `result` rejects with one.
    */
   open(
     task: MountedTask,
     transfer: readonly ArrayBuffer[],
     bytes: number,
-    held: number,
+    held: HeldPermits,
   ): { readonly result: Promise<MountedResult>; readonly leave: () => void }
 }
 

@@ -146,7 +146,8 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
     const transfer = bytes.length === 0 ? [] : [bytes.buffer as ArrayBuffer]
     try {
       const row = this.#exchange.isSecured ? 'secured' : 'plain'
-      const held = this.#exchange.calls?.[row] ?? 0
+      const { calls } = this.#exchange
+      const held = { permits: calls?.[row] ?? 0, isAlone: calls?.isParallel !== true }
       const { result, leave } = this.#services.workers[row].open(task, transfer, bytes.length, held)
       this.#leave = leave
       result.then(

@@ -170,8 +170,8 @@ export class RequestDecoder {
     if (broken !== undefined) return broken
     if (head.has(KIND.VIA)) {
       const list = head.list(bytes, KIND.VIA)
-      const { pseudonym } = this.#context
-      exchange.calls = callChainOf(list, pseudonym)
+      const { pseudonym, callToken } = this.#context
+      exchange.calls = callChainOf(list, pseudonym, callToken)
       if (viaEntriesOf(list, pseudonym) > HOPS_MAX || (exchange.calls?.depth ?? 0) > HOPS_MAX) return BAD.loop
     }
     exchange.requestFraming = requestBodyLength(bytes, head)
