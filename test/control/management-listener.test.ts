@@ -11,6 +11,7 @@ import { ManagementListener } from '../../src/control/management-listener.ts'
 import type { ClientBindings } from '../../src/control/management-options.ts'
 import type { ManagementPlan } from '../../src/plan/management-plan.ts'
 import { CA, SELF_SIGNED, SERVER } from '../harness/certificates.ts'
+import { pollPause } from '../harness/peers.ts'
 
 const PLAN: ManagementPlan = {
   host: '127.0.0.1',
@@ -127,7 +128,7 @@ test('another machine gets 64 connections; further ones are closed, and other cl
     socket.destroy()
     return served
   }
-  while (!(await isServed()));
+  while (!(await isServed())) await pollPause()
 })
 
 /** A silent connection. */

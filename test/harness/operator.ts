@@ -3,12 +3,11 @@
  * with a backend that answers `ok`. `leave` ends all of them.
  */
 import assert from 'node:assert/strict'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { sendCommand } from '../../src/cli/control-client.ts'
 import type { ConnectionList } from '../../src/observe/connection-list.ts'
 import type { Side } from '../../src/protocol/machine.ts'
 import type { StateName } from '../../src/protocol/states.ts'
-import { connectPeer, type Peer, ScriptedBackend } from './peers.ts'
+import { connectPeer, type Peer, pollPause, ScriptedBackend } from './peers.ts'
 import {
   type Data,
   freePort,
@@ -107,6 +106,6 @@ export async function untilListed(at: Home, state: StateName, side: Side): Promi
   const isThere = ({ reactors }: ListedConnections): boolean =>
     reactors.some(({ counts }) => counts[side]?.[state] !== undefined)
   // A command line for each look would cost more than all the rest.
-  while (!isThere(await sendCommand<ListedConnections>(at.data, { command: 'connections' }))) await sleep(1)
+  while (!isThere(await sendCommand<ListedConnections>(at.data, { command: 'connections' }))) await pollPause()
   return listed(at)
 }

@@ -8,6 +8,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 
 /** A wait fails after this time. */
 const GUARD_MS = 15_000
+const POLL_MS = 10
 
 /** One turn of the event loop: all readable sockets are read between two turns. */
 export function turn(): Promise<void> {
@@ -17,6 +18,11 @@ export function turn(): Promise<void> {
 /** Waits enough turns for bytes in flight on this machine to arrive, and for a reaction to arrive as well. */
 export async function quiet(): Promise<void> {
   for (let i = 0; i < 20; i++) await turn()
+}
+
+/** Waits before the next question to another process or thread, because each answer takes its processor time. */
+export function pollPause(): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, POLL_MS))
 }
 
 export class Peer {

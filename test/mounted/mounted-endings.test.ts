@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { TestGateway } from '../harness/gateway.ts'
 import { mounted, mountedApi, startMounted } from '../harness/mounted.ts'
-import { connectPeer, type Peer } from '../harness/peers.ts'
+import { connectPeer, type Peer, pollPause } from '../harness/peers.ts'
 import { takeResponse } from '../harness/responses.ts'
 
 const get = (path: string) => `GET /m/${path} HTTP/1.1\r\nHost: h\r\n\r\n`
@@ -105,12 +105,13 @@ test('a client that leaves aborts its request, and a response in pieces is produ
   for (;;) {
     const all = await left()
     if (all.includes('left') && all.includes('gone')) break
+    await pollPause()
   }
   const reader = await connect(t, gateway)
   reader.send(get('marked?stream'))
   await reader.untilLength(100_000)
   reader.reset()
-  while (!(await left()).includes('stream'));
+  while (!(await left()).includes('stream')) await pollPause()
 })
 
 test('a client that does not read gets no more than a bounded number of bytes ahead', async t => {
@@ -141,6 +142,7 @@ test('global_timeout_interval answers 504 with 102572 and aborts the signal', as
     const aborted = await json(client, 'aborted')
     // On a busy machine this request, too, may take too long.
     if (Array.isArray(aborted) && aborted.includes('late')) break
+    await pollPause()
   }
 })
 
@@ -159,7 +161,7 @@ test('a response that is under way is reset where its thread dies', async t => {
   const [reader, killer] = [await connect(t, gateway), await connect(t, gateway)]
   reader.pause()
   reader.send(get('marked?doomed'))
-  while (((await json(killer, 'produced?doomed')) as number) === 0);
+  while (((await json(killer, 'produced?doomed')) as number) === 0) await pollPause()
   killer.send(get('dies'))
   assert.equal((await takeResponse(killer)).status, 500)
   reader.resume()

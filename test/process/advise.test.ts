@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { after, test } from 'node:test'
 import { backend, dial, home, leave, SILENT, sluice, start } from '../harness/operator.ts'
+import { pollPause } from '../harness/peers.ts'
 import { ask, type Home, type RunningGateway } from '../harness/program.ts'
 import { put } from '../harness/reloading.ts'
 
@@ -43,7 +44,7 @@ function behindHeld(expected: string): Load {
   return async gateway => {
     const first = await dial(gateway)
     first.send(HELD)
-    while (!(await ask(gateway.port, 'GET', '/t/')).includes(expected)) await new Promise(setImmediate)
+    while (!(await ask(gateway.port, 'GET', '/t/')).includes(expected)) await pollPause()
   }
 }
 

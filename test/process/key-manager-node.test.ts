@@ -5,6 +5,7 @@ import { sendCommand } from '../../src/cli/control-client.ts'
 import { KeyManagerClient } from '../harness/key-manager-client.ts'
 import { openProject } from '../harness/open-project.ts'
 import { backend, home, leave, start } from '../harness/operator.ts'
+import { pollPause } from '../harness/peers.ts'
 import { ask, freePort, launch, type Program, type RunningGateway } from '../harness/program.ts'
 import { put, reload } from '../harness/reloading.ts'
 
@@ -44,7 +45,7 @@ async function codeOf(gateway: RunningGateway, token: string): Promise<number> {
 
 async function untilReady(isReady: boolean): Promise<void> {
   const wanted = isReady ? 'HTTP/1.1 200 ' : 'HTTP/1.1 503 '
-  while (!(await ask(keysHealth, 'GET', '/readyz')).startsWith(wanted)) await new Promise(setImmediate)
+  while (!(await ask(keysHealth, 'GET', '/readyz')).startsWith(wanted)) await pollPause()
 }
 
 test('a key manager node issues tokens, knows the APIs, reloads, and refuses the commands of a gateway', async () => {

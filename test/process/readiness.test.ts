@@ -8,6 +8,7 @@ import { after, before, test } from 'node:test'
 import { ReportServer } from '../../src/events/report-server.ts'
 import { messageBroker } from '../harness/message-broker.ts'
 import { home, leave, sluice, start } from '../harness/operator.ts'
+import { pollPause } from '../harness/peers.ts'
 import { ask, freePort, type RunningGateway } from '../harness/program.ts'
 import { RedisServer, WITHOUT_REDIS } from '../harness/redis-server.ts'
 import { put } from '../harness/reloading.ts'
@@ -85,6 +86,7 @@ async function until(name: string, status: 'ok' | 'degraded'): Promise<string> {
     const { parts } = await readiness()
     const part = parts.find(it => it.name === name) ?? assert.fail(`${name} is not told`)
     if (part.status === status) return part.detail
+    await pollPause()
   }
 }
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { takeResponse } from '../harness/responses.ts'
-import { connectPeer, type Peer, ScriptedBackend } from '../harness/peers.ts'
+import { connectPeer, type Peer, pollPause, ScriptedBackend } from '../harness/peers.ts'
 import { ask, type Home, makeHome, type RunningGateway, startProgram } from '../harness/program.ts'
 
 const backend = await ScriptedBackend.listen()
@@ -55,6 +55,7 @@ async function assertRefused({ port }: RunningGateway): Promise<void> {
       (error: NodeJS.ErrnoException) => error.code,
     )
     if (refusal === 'ECONNREFUSED') return
+    await pollPause()
   }
 }
 
@@ -124,6 +125,7 @@ async function metric(gateway: RunningGateway, name: string, value: number): Pro
   for (;;) {
     const text = await ask(gateway.healthPort, 'GET', '/metrics')
     if (text.includes(`\n${name} ${value}\n`)) return
+    await pollPause()
   }
 }
 

@@ -5,6 +5,7 @@ import { after, test } from 'node:test'
 import { readCounterFile } from '../../src/throttle/counter-file.ts'
 import { messageBroker } from '../harness/message-broker.ts'
 import { openProject } from '../harness/open-project.ts'
+import { pollPause } from '../harness/peers.ts'
 import { backend, home, leave, sluice } from '../harness/operator.ts'
 import {
   ask,
@@ -113,7 +114,7 @@ async function metric({ healthPort }: RunningGateway, name: string): Promise<num
 }
 
 async function until(holds: () => Promise<boolean>): Promise<void> {
-  while (!(await holds()));
+  while (!(await holds())) await pollPause()
 }
 
 async function gateTo(target: number): Promise<TcpGate> {

@@ -7,6 +7,7 @@ import { applyProposals, deploymentOf } from '../../src/cli/tune-apply.ts'
 import type { Proposal } from '../../src/tune/proposals.ts'
 import { argumentsFor, Transcript } from '../config/temporary-home.ts'
 import { backend, dial, home, leave, SILENT, start } from '../harness/operator.ts'
+import { pollPause } from '../harness/peers.ts'
 import { ask, type Home } from '../harness/program.ts'
 
 after(leave)
@@ -51,7 +52,7 @@ test('--apply keeps the old file and reloads: the new value acts on the gateway 
   const gateway = await start(at)
   const holding = await dial(gateway)
   holding.send(`GET /t${SILENT} HTTP/1.1\r\nHost: a\r\n\r\n`)
-  while (!/101600/.test(await ask(gateway.port, 'GET', '/t/'))) await new Promise(setImmediate)
+  while (!/101600/.test(await ask(gateway.port, 'GET', '/t/'))) await pollPause()
 
   const { code, out } = await apply(at, proposed(PER_BACKEND, 1, 8), proposed('reactors', 1, 2))
   assert.equal(code, 0, out)

@@ -5,6 +5,7 @@ import { KeyManagerClient } from '../harness/key-manager-client.ts'
 import { messageBroker } from '../harness/message-broker.ts'
 import { openProject } from '../harness/open-project.ts'
 import { backend, home, leave, sluice } from '../harness/operator.ts'
+import { pollPause } from '../harness/peers.ts'
 import { freePort, type Home, launch, type Program, type RunningGateway, startProgram } from '../harness/program.ts'
 import { put } from '../harness/reloading.ts'
 
@@ -46,7 +47,7 @@ async function codeOf(gateway: RunningGateway, token: string): Promise<number> {
 }
 
 async function until(holds: () => Promise<boolean>): Promise<void> {
-  while (!(await holds()));
+  while (!(await holds())) await pollPause()
 }
 
 test('applications, subscriptions and revocations of the key manager are in force on the worker', {

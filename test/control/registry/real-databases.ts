@@ -10,6 +10,7 @@ import mysql from 'mysql2/promise'
 import pg from 'pg'
 import { Registry } from '../../../src/control/registry/registry.ts'
 import { loadConfiguration } from '../../harness/configuration.ts'
+import { pollPause } from '../../harness/peers.ts'
 
 type Kind = 'h2' | 'postgre' | 'mysql'
 export const KINDS: readonly Kind[] = ['h2', 'postgre', 'mysql']
@@ -114,7 +115,7 @@ const LOCATIONS: Readonly<Record<Kind, () => Promise<Location>>> = {
         const own = 'select pid, pg_terminate_backend(pid) from pg_stat_activity where application_name = $1'
         const pids = (await watcher.query(own, [name])).rows.map(({ pid }) => pid)
         const left = 'select pid from pg_stat_activity where pid = any($1)'
-        while ((await watcher.query(left, [pids])).rows.length > 0);
+        while ((await watcher.query(left, [pids])).rows.length > 0) await pollPause()
       },
       remove: async () => {
         await client.query(`drop schema ${name} cascade`)

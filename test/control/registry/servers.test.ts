@@ -7,6 +7,7 @@ import { after, before, describe, test } from 'node:test'
 import type { Client } from '../../../src/control/registry/entities.ts'
 import { Registry } from '../../../src/control/registry/registry.ts'
 import { loadConfiguration } from '../../harness/configuration.ts'
+import { pollPause } from '../../harness/peers.ts'
 import { ISSUER, type RealDatabase, realDatabase } from './real-databases.ts'
 import { applicationCalled, clientOf, TENANT, RecordingListener, tokenOf } from './registry-fixtures.ts'
 
@@ -138,7 +139,7 @@ async function blocked(database: RealDatabase): Promise<void> {
     database.kind === 'postgre'
       ? "select pid from pg_stat_activity where wait_event_type = 'Lock' and application_name like 'sluice_test%'"
       : "select id from information_schema.processlist where info like 'update `sluice_tokens`%'"
-  while ((await database.watch(waiting)).length === 0);
+  while ((await database.watch(waiting)).length === 0) await pollPause()
 }
 
 async function otherIssuer(database: RealDatabase): Promise<void> {
