@@ -1,5 +1,6 @@
 /** Computations of the page: rates, quantiles, units, and the drawing of the machines. */
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { describeMachines } from '../../../src/control/dashboard/machines.ts'
 import { bytes, duration, milliseconds, span } from '../../../src/control/dashboard/page/format.js'
@@ -97,4 +98,50 @@ test('a state that the page does not know is drawn too', () => {
 test('a long name of a state takes several lines', () => {
   assert.deepEqual(linesOf('TUNNEL_BACKEND_ENDED', 15), ['TUNNEL_BACKEND', 'ENDED'])
   assert.deepEqual(linesOf('TUNNEL_BACKEND_ENDED', 10), ['TUNNEL', 'BACKEND', 'ENDED'])
+})
+
+/** Colours of a theme by their names: the first block of the style sheet is light, the last one dark. */
+function themes(): readonly ReadonlyMap<string, string>[] {
+  const css = readFileSync('src/control/dashboard/page/dashboard.css', 'utf8')
+  const blocks = [...css.matchAll(/\{([^{}]*--page:[^{}]*)\}/g)].map(([, block]) => block!)
+  assert.equal(blocks.length, 3)
+  const colors = blocks.map(
+    block => new Map(Array.from(block.matchAll(/--([\w-]+): (#\w+)/g), ([, name, is]) => [name!, is!])),
+  )
+  assert.deepEqual([...colors[1]!], [...colors[2]!], 'the dark theme of the system and the chosen one are equal')
+  return colors.slice(0, 2)
+}
+
+/** WCAG 2.2, "relative luminance". */
+function luminance(color: string): number {
+  const [red, green, blue] = [1, 3, 5].map(at => {
+    const share = Number.parseInt(color.slice(at, at + 2), 16) / 255
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4
+  })
+  return 0.2126 * red! + 0.7152 * green! + 0.0722 * blue!
+}
+
+function contrast(one: string, other: string): number {
+  const [low, high] = [luminance(one), luminance(other)].sort((a, b) => a - b)
+  return (high! + 0.05) / (low! + 0.05)
+}
+
+const TEXTS = ['text', 'muted', 'accent', 'good', 'warn', 'bad', 'off']
+const SHADES = [1, 2, 3, 4].map(level => `shade-${level}`)
+/** [foregrounds, backgrounds, least contrast]: WCAG 2.2, 1.4.3 for texts and 1.4.11 for lines. */
+const CONTRASTS: readonly (readonly [readonly string[], readonly string[], number])[] = [
+  [TEXTS, ['page', 'panel'], 4.5],
+  [['on-shade'], SHADES, 4.5],
+  [['muted'], ['shade-0'], 4.5],
+  [['edge', 'second', 'accent'], ['page', 'panel'], 3],
+]
+test('texts and lines stand out from their backgrounds in both themes', () => {
+  for (const [theme, colors] of themes().entries()) {
+    for (const [foregrounds, backgrounds, least] of CONTRASTS) {
+      for (const [front, back] of foregrounds.flatMap(front => backgrounds.map(back => [front, back] as const))) {
+        const found = contrast(colors.get(front)!, colors.get(back)!)
+        assert.ok(found >= least, `${theme === 0 ? 'light' : 'dark'}: ${front} on ${back} has ${found.toFixed(2)}`)
+      }
+    }
+  }
 })
