@@ -6,7 +6,8 @@ import { DelaysError } from '../tune/delays.ts'
 import { GatewaySystem } from '../tune/gateway-system.ts'
 import { type Proposal, proposalsOf } from '../tune/proposals.ts'
 import { tune as search, type TuneResult } from '../tune/search.ts'
-import { failuresText, TuneFailed } from '../tune/system.ts'
+import { refusalText } from '../tune/refusals.ts'
+import { TuneFailed } from '../tune/system.ts'
 import type { Knob } from '../tune/verdict.ts'
 import { type CliArguments, type CommandOptions, EXIT_CONFIGURATION, EXIT_FAILED, UsageError } from './arguments.ts'
 import { paint, type Terminal } from './terminal.ts'
@@ -190,26 +191,12 @@ function requestText(path: string, { method, headers, body }: Options): string {
   return `${verb} ${path} HTTP/1.1\r\n${fields.join('\r\n')}\r\n\r\n${bytes.toString('latin1')}`
 }
 
-/** What to do about the most frequent failure. */
-const REMEDIES: readonly (readonly [failure: RegExp, remedy: string])[] = [
-  [/^401/, `give a token: --header 'Authorization: Bearer TOKEN'`],
-  [/^403/, 'the token, or the client, may not use this API'],
-  [/^404/, 'no API of this home has this path: sluice check lists their number, and apis/ has them'],
-  [/^405/, 'give the method with -X'],
-  [/^429/, 'a quota is used up: throttling would be measured, not sizes'],
-  [/^3/, 'the backend redirects: give the path that it leads to'],
-  [/^5/, 'the backend cannot be reached, or fails: sluice why explains the code'],
-]
-
 /** Rejects with TuneFailed where no request succeeds: nothing else would be measured than refusals. */
 async function probe(system: GatewaySystem): Promise<void> {
   await system.configure({})
   const { throughput, failures } = await system.closed(1)
   if (throughput > 0) return
-  const text = failuresText(failures)
-  if (text === '') throw new TuneFailed('no request has succeeded: a response takes longer than --seconds')
-  const remedy = REMEDIES.find(([failure]) => failure.test(text))?.[1] ?? 'try the path with sluice walk'
-  throw new TuneFailed(`no request has succeeded (${text}): ${remedy}`)
+  throw new TuneFailed(refusalText(failures))
 }
 
 /** A line that is written over on a terminal; elsewhere one line for each tenth. */

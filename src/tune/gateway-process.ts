@@ -13,7 +13,8 @@ export interface GatewayPlan {
 }
 
 const START_MS = 60_000
-const END_MS = 10_000
+/** Requests to a silent backend would hold it longer. */
+const END_MS = 5000
 const OUTPUT_CHARS_MAX = 100_000
 const LINES_SHOWN = 8
 const HTTP = 'transport.passthru_http'
@@ -53,22 +54,19 @@ export class GatewayProcess {
     }
   }
 
-  /** `signal` ends it at once; its data folder is temporary. Rejects with TuneFailed. */
+  /** `signal`: the start is given up. Rejects with TuneFailed. */
   static async start(plan: GatewayPlan, signal: AbortSignal): Promise<GatewayProcess> {
     const port = await freePort()
     signal.throwIfAborted()
     const gateway = new GatewayProcess(plan, port)
-    const kill = (): void => void gateway.#child.kill('SIGKILL')
-    signal.addEventListener('abort', kill)
-    void gateway.#ended.then(() => signal.removeEventListener('abort', kill))
     try {
-      await gateway.#untilReady()
+      await gateway.#untilReady(signal)
+      return gateway
     } catch (error) {
-      kill()
-      await gateway.#ended
+      // In order: killed, it would leave a child that it has started.
+      await gateway.stop()
       throw error
     }
-    return gateway
   }
 
   /** Aborted with a TuneFailed when the gateway ends by itself. */
@@ -76,12 +74,13 @@ export class GatewayProcess {
     return this.#life.signal
   }
 
-  async #untilReady(): Promise<void> {
+  async #untilReady(signal: AbortSignal): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const fail = (): void => reject(this.#failure('the gateway does not start'))
     const guard = setTimeout(fail, START_MS)
     this.#child.stderr!.on('data', () => this.#printed.includes('"msg":"ready"') && resolve())
-    this.life.addEventListener('abort', fail, { once: true })
+    const ends = AbortSignal.any([this.life, signal])
+    ends.addEventListener('abort', fail, { once: true })
     try {
       await promise
     } finally {

@@ -17,6 +17,8 @@ export interface LoadPlan {
   readonly warmUpSeconds: number
   /** 0: closed loop. */
   readonly ratePerSecond: number
+  /** Time for all connections to open. */
+  readonly openMs?: number
 }
 
 /** Of the measured time, without the warm-up. */
@@ -37,7 +39,6 @@ const LATENCIES_MAX = 4_000_000
 /** Time to wait for the last responses of an open loop. */
 const DRAIN_MS = 1000
 const REOPEN_MS = 5
-/** Time for all connections to open. */
 const OPEN_MS = 15_000
 /** A refused request is repeated after a pause, as a client would: an endless loop would starve the gateway. */
 const REFUSED_PAUSE_MS = 5
@@ -111,7 +112,7 @@ class Load {
       if (this.#startMs > 0) return
       const why = this.#lastError === '' ? '' : ` (${this.#lastError})`
       throw new Error(`${this.#opened} of ${plan.clients} connections opened${why}`)
-    }, OPEN_MS).unref()
+    }, plan.openMs ?? OPEN_MS).unref()
   }
 
   isFree(client: Client): void {
@@ -138,7 +139,7 @@ class Load {
     let kind = this.#kinds.get(status)
     if (kind === undefined) {
       const code = FAULT_CODE.exec(last.toString('latin1'))?.[1]
-      kind = code === undefined ? String(status) : `${status} (${code})`
+      kind = code === undefined || Number(code) === status ? String(status) : `${status} (${code})`
       this.#kinds.set(status, kind)
     }
     return kind

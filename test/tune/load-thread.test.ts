@@ -56,9 +56,52 @@ test('closed loop: the next request follows the response, so a stall counts once
 
 test('a response of another class is an error, and counts no throughput', async () => {
   const server = createServer((_, response) => response.writeHead(503).end())
-  const { succeeded, errors } = await loadOn(server, { seconds: 1 })
+  const { succeeded, errors, failures, latenciesMs } = await loadOn(server, { seconds: 1 })
   assert.equal(succeeded, 0)
   assert.ok(errors > 0)
+  assert.deepEqual([failures, latenciesMs.length], [{ 503: errors }, 0], 'a refusal is no fast response')
+})
+
+test('the code of a fault is part of the kind of failure', async () => {
+  for (const body of ['{"code":"900902","type":"x"}', '<am:fault><am:code>900902</am:code></am:fault>']) {
+    const { failures } = await loadOn(
+      createServer((_, response) => response.writeHead(401).end(body)),
+      {},
+    )
+    assert.deepEqual(Object.keys(failures), ['401 (900902)'])
+  }
+})
+
+test('a response to HEAD ends with its head', async () => {
+  const server = createServer((_, response) => response.writeHead(200, { 'Content-Length': 9 }).end())
+  const { succeeded, errors } = await loadOn(server, { request: 'HEAD / HTTP/1.1\r\nHost: a\r\n\r\n' })
+  assert.ok(succeeded > 0 && errors === 0)
+})
+
+test('closed loop: a client that never gets a response counts once', async () => {
+  const { succeeded, failures } = await loadOn(
+    createServer(() => {}),
+    { clients: 2 },
+  )
+  assert.deepEqual([succeeded, failures], [0, { 'no response': 2 }])
+})
+
+test('connections that are reset at once are failures', async () => {
+  const server = createServer((_, response) => response.end('ok'))
+  server.on('connection', socket => server.listening && accepted++ > 0 && socket.resetAndDestroy())
+  let accepted = 0
+  const { succeeded, failures } = await loadOn(server, { clients: 2 })
+  assert.ok(succeeded > 0)
+  const kinds = Object.keys(failures)
+  assert.ok(kinds.length > 0 && kinds.every(kind => / connection$/.test(kind)), kinds.join())
+})
+
+test('connections that never open end the load with the reason', async () => {
+  const worker = new Worker(LOAD_THREAD, {
+    workerData: { port: 1, request: '', clients: 1, seconds: 1, warmUpSeconds: 0, ratePerSecond: 0, openMs: 50 },
+  })
+  const [error] = (await once(worker, 'error')) as [Error]
+  assert.match(error.message, /^0 of 1 connections opened \(ECONNREFUSED\)$/)
 })
 
 test('open loop: requests that never get a response are errors', async () => {
