@@ -1,8 +1,10 @@
-/** Publishes batches of one group in order: from memory, and from disk while nobody takes them. */
+/** Publishes batches of one group: from memory, and from disk while nobody takes them. */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { EventLog } from '../observe/events.ts'
+import { Outage } from '../observe/outage.ts'
+import { RareEvent } from '../observe/rare-event.ts'
 import type { AnalyticsSpool } from './analytics-spool.ts'
-import type { BatchResult, BatchSink } from './analytics-receiver.ts'
+import type { BatchSink } from './analytics-receiver.ts'
 
 /** Batches in memory; further ones go to the disk. */
 const WAITING_MAX = 32
@@ -31,6 +33,8 @@ interface GroupOptions {
 }
 
 interface WaitingBatch {
+  /** Of a batch on disk. */
+  readonly number?: number
   readonly lines: string
   readonly events: number
 }
@@ -40,18 +44,34 @@ export class AnalyticsGroup {
   readonly #waiting: WaitingBatch[] = []
   readonly #ending = new AbortController()
   #publishing: Promise<void> | null = null
-  #isFailing = false
-  #isSpoolFailing = false
+  /** Nobody takes events. */
+  readonly #outage: Outage
+  /** The disk takes none. */
+  readonly #diskOutage: Outage
+  readonly #refusals: RareEvent
+  readonly #undeleted: RareEvent
   #batches = 0
 
   constructor(options: GroupOptions) {
+    const { name, report, counts, spool } = options
     this.#options = options
-    if (options.spool.batches > 0) this.#publish()
+    const fields = { GROUP: name }
+    this.#outage = new Outage({
+      ...{ failed: 'analytics events not published', works: 'analytics events are published again', fields, report },
+      changed: isOn => counts.down(isOn ? 1 : -1),
+    })
+    this.#diskOutage = new Outage({
+      ...{ failed: 'analytics events not kept', works: 'analytics events are kept again', fields, report },
+      changed: isOn => counts.spoolFailing(isOn ? 1 : -1),
+    })
+    this.#refusals = new RareEvent(report, 'analytics events refused by their receiver')
+    this.#undeleted = new RareEvent(report, 'analytics events not deleted')
+    if (!spool.isEmpty) this.#publish()
   }
 
   add(batch: WaitingBatch): void {
     // Order is kept: what comes behind a batch on disk goes there too.
-    if (this.#options.spool.batches > 0 || this.#waiting.length >= WAITING_MAX) this.#spool(batch)
+    if (!this.#options.spool.isEmpty || this.#waiting.length >= WAITING_MAX) this.#spool(batch)
     else this.#waiting.push(batch)
     this.#publish()
   }
@@ -68,81 +88,64 @@ export class AnalyticsGroup {
   }
 
   async #publishAll(): Promise<void> {
-    const { spool, counts } = this.#options
     let pauseMs = PAUSE_MIN_MS
     while (!this.#ending.signal.aborted) {
-      const spooled = spool.oldest()
-      const batch = spooled ?? this.#waiting[0]
-      if (batch === undefined) return
-      const result = await this.#attempt(batch)
-      if (result === null) {
-        // Memory is for a receiver that works.
-        for (const waiting of this.#waiting.splice(0)) this.#spool(waiting)
-        await this.#pause(pauseMs)
-        pauseMs = Math.min(pauseMs * 2, PAUSE_MAX_MS)
+      const result = await this.#publishOldest()
+      if (result === 'none') return
+      if (result === 'published') {
+        pauseMs = PAUSE_MIN_MS
         continue
       }
-      pauseMs = PAUSE_MIN_MS
-      if (spooled === null) this.#waiting.shift()
-      else {
-        this.#delete(spooled.name)
-        counts.spooled()
-      }
-      if (result === 'accepted') counts.published(batch.events)
-      else this.#refused(batch.events)
+      // Memory is for a receiver that works.
+      for (const waiting of this.#waiting.splice(0)) this.#spool(waiting)
+      await this.#pause(pauseMs)
+      pauseMs = Math.min(pauseMs * 2, PAUSE_MAX_MS)
     }
   }
 
-  /** Null: nobody takes batches now. */
-  async #attempt({ lines }: WaitingBatch): Promise<BatchResult | null> {
-    const { name, sink, counts, report } = this.#options
+  async #publishOldest(): Promise<'none' | 'published' | 'failed'> {
+    const { sink, spool, counts, name } = this.#options
     try {
+      // What waits in memory is older than what is on disk.
+      const batch: WaitingBatch | null = this.#waiting[0] ?? spool.oldest()
+      if (batch === null) return 'none'
+      const { lines, events } = batch
       const result = await sink.send({ id: `${process.pid}-${Date.now().toString(36)}-${this.#batches++}`, lines })
-      if (this.#isFailing) {
-        report('info', 'analytics events are published again', { GROUP: name })
-        counts.down(-1)
+      this.#outage.ended()
+      if (batch.number === undefined) this.#waiting.shift()
+      else this.#delete(batch.number)
+      if (result === 'accepted') counts.published(events)
+      else {
+        counts.dropped(events)
+        this.#refusals.happened('EVENTS', events, { GROUP: name, CAUSE_OF_ERROR: result.refused })
       }
-      this.#isFailing = false
-      return result
+      return 'published'
     } catch (error) {
-      const cause = error instanceof Error ? error.message : 'it threw no error'
-      if (!this.#isFailing) {
-        report('error', 'analytics events not published', { GROUP: name, CAUSE_OF_ERROR: cause })
-        counts.down(1)
-      }
-      this.#isFailing = true
-      return null
+      this.#outage.failed(error)
+      return 'failed'
     }
-  }
-
-  #refused(events: number): void {
-    const { name, counts, report } = this.#options
-    report('error', 'analytics events refused by their receiver', { GROUP: name, EVENTS: events })
-    counts.dropped(events)
   }
 
   /** On a disk that has become read-only the batch stays, and the next process sends it a second time. */
-  #delete(batch: string): void {
-    const { spool, name, report } = this.#options
+  #delete(batch: number): void {
+    const { spool, name, counts } = this.#options
     try {
       spool.remove(batch)
     } catch (error) {
-      report('error', 'analytics events not deleted', { GROUP: name, CAUSE_OF_ERROR: (error as Error).message })
+      this.#undeleted.happened('BATCHES', 1, { GROUP: name, CAUSE_OF_ERROR: (error as Error).message })
     }
+    counts.spooled()
   }
 
   #spool({ lines, events }: WaitingBatch): void {
-    const { spool, counts, name, report } = this.#options
+    const { spool, counts } = this.#options
     try {
       const dropped = spool.add(lines, events)
       if (dropped > 0) counts.dropped(dropped)
-      if (this.#isSpoolFailing) counts.spoolFailing(-1)
-      this.#isSpoolFailing = false
+      this.#diskOutage.ended()
     } catch (error) {
       counts.dropped(events)
-      if (!this.#isSpoolFailing) counts.spoolFailing(1)
-      this.#isSpoolFailing = true
-      report('error', 'analytics events not kept', { GROUP: name, CAUSE_OF_ERROR: (error as Error).message })
+      this.#diskOutage.failed(error)
     }
     counts.spooled()
   }

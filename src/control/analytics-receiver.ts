@@ -22,8 +22,8 @@ export interface SentBatch {
   readonly lines: string
 }
 
-/** `refused`: no later attempt can succeed. */
-export type BatchResult = 'accepted' | 'refused'
+/** `refused`: the cause; no later attempt can succeed. */
+export type BatchResult = 'accepted' | { readonly refused: string }
 
 /** Where a group sends its batches: nodes, or a module of the operator. */
 export interface BatchSink {
@@ -94,14 +94,17 @@ export class AnalyticsNodes implements BatchSink {
 
   #resultOf({ status }: RemoteResponse, { events }: NodeAddress): BatchResult {
     if (status >= 200 && status < 300) return 'accepted'
-    if (REFUSED.includes(status)) return 'refused'
-    throw new ControlCallFailed(`${events} responds with status ${status}`)
+    const cause = `${events} responds with status ${status}`
+    if (REFUSED.includes(status)) return { refused: cause }
+    throw new ControlCallFailed(cause)
   }
 
   #post({ events }: NodeAddress, { id, lines }: SentBatch, session: string): Promise<RemoteResponse> {
     const url = `${events}/events?batch=${encodeURIComponent(id)}`
     const content = { type: MEDIA_TYPE, body: lines }
-    return this.#send({ url, content, authorization: `Bearer ${session}`, bytesMax: RESPONSE_BYTES_MAX })
+    // The status alone decides.
+    const limits = { bytesMax: RESPONSE_BYTES_MAX, cutsBody: true } as const
+    return this.#send({ url, content, authorization: `Bearer ${session}`, ...limits })
   }
 
   async #login({ login }: NodeAddress): Promise<string> {

@@ -18,9 +18,13 @@ interface AnalyticsContext {
   readonly send: RemoteServices['send']
   readonly report: EventLog['report']
   readonly metrics: MetricsColumn
+  /** Longest time of a call of the module; for tests. */
+  readonly moduleMs?: number
 }
 
 const MODULE_MS = 10_000
+/** Calls of a module without a result: each keeps a batch in memory. */
+const MODULE_CALLS_MAX = 4
 
 export class Analytics {
   readonly #groups: readonly AnalyticsGroup[]
@@ -47,7 +51,12 @@ export class Analytics {
       spoolFailing: (by: number) => metrics.add(METRIC.analyticsSpoolFailing, by),
     }
     const groups = sinks.map(({ name, sink }) => {
-      const spool = new AnalyticsSpool(join(dataDir, 'analytics', folderOf(name)), bytesMax)
+      const spool = new AnalyticsSpool(join(dataDir, 'analytics', folderOf(name)), bytesMax, loss => {
+        counts.dropped(loss.events)
+        counts.spooled()
+        const fields = { GROUP: name, FILES: loss.files, FIRST_FILE: loss.file, CAUSE_OF_ERROR: loss.cause }
+        report('error', 'analytics events on disk are unreadable', { ...fields, EVENTS: loss.events })
+      })
       spools.push(spool)
       return new AnalyticsGroup({ name, sink, spool, counts, report })
     })
@@ -65,11 +74,16 @@ export class Analytics {
   }
 }
 
-async function sinksOf({ configuration, home, send }: AnalyticsContext): Promise<readonly NamedSink[]> {
+async function sinksOf({
+  configuration,
+  home,
+  send,
+  moduleMs = MODULE_MS,
+}: AnalyticsContext): Promise<readonly NamedSink[]> {
   const settings = configuration['apim.analytics']
   if (settings.event_publisher_type === 'custom') {
     const publish = await loadModule(home, settings.event_publisher_impl, 'publish')
-    return [{ name: settings.event_publisher_impl, sink: new ModuleSink(publish) }]
+    return [{ name: settings.event_publisher_impl, sink: new ModuleSink(publish, moduleMs) }]
   }
   const account = { name: settings.receiver_username, password: settings.receiver_password }
   return configuration['apim.analytics.url_group'].map(group => {
@@ -92,9 +106,12 @@ function folderOf(name: string): string {
 /** The operator's module: `publish(events)` gets the events of a batch as objects. */
 class ModuleSink implements BatchSink {
   readonly #publish: (...given: readonly unknown[]) => unknown
+  readonly #moduleMs: number
+  #calls = 0
 
-  constructor(publish: (...given: readonly unknown[]) => unknown) {
+  constructor(publish: (...given: readonly unknown[]) => unknown, moduleMs: number) {
     this.#publish = publish
+    this.#moduleMs = moduleMs
   }
 
   async send({ lines }: SentBatch): Promise<BatchResult> {
@@ -104,10 +121,14 @@ class ModuleSink implements BatchSink {
       events = written.map(line => JSON.parse(line) as object)
     } catch {
       // A file of the spool that something else has changed: no later attempt reads it.
-      return 'refused'
+      return { refused: 'they are not JSON' }
     }
-    const late = () => new Error(`no result of the module within ${MODULE_MS} ms`)
-    await withTimeout(Promise.try(this.#publish, events), MODULE_MS, late)
+    if (this.#calls >= MODULE_CALLS_MAX) throw new Error(`${MODULE_CALLS_MAX} calls of the module have no result`)
+    this.#calls++
+    const result = Promise.try(this.#publish, events)
+    const settled = () => void this.#calls--
+    result.then(settled, settled)
+    await withTimeout(result, this.#moduleMs, () => new Error(`no result of the module within ${this.#moduleMs} ms`))
     return 'accepted'
   }
 }

@@ -4,6 +4,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { EventLog } from '../observe/events.ts'
+import { Outage } from '../observe/outage.ts'
 import { RareEvent } from '../observe/rare-event.ts'
 import type { Span } from '../observe/spans.ts'
 
@@ -53,16 +54,19 @@ export class TraceExporter {
   readonly #timer: NodeJS.Timeout
   readonly #ending = new AbortController()
   readonly #refusals: RareEvent
+  readonly #outage: Outage
   #queue: Span[] = []
   /** The batch under way. */
   #batch: readonly Span[] = []
   #sending: Promise<void> | null = null
-  #isFailing = false
   #isClosing = false
 
   constructor(options: ExporterOptions) {
     this.#options = options
-    this.#refusals = new RareEvent(options.report, 'traces refused by their receiver')
+    const { report, receiver } = options
+    this.#refusals = new RareEvent(report, 'traces refused by their receiver')
+    const events = { failed: 'traces not exported', works: 'traces are exported again' }
+    this.#outage = new Outage({ ...events, report, fields: { RECEIVER: receiver.name } })
     this.#timer = setInterval(() => this.#send(), options.intervalMs)
     this.#timer.unref()
   }
@@ -82,7 +86,7 @@ export class TraceExporter {
     this.#isClosing = true
     const late = setTimeout(() => this.#ending.abort(), this.#options.closeMs ?? CLOSE_MS)
     // A receiver that fails already gets no last attempt.
-    if (this.#isFailing) this.#ending.abort()
+    if (this.#outage.isOn) this.#ending.abort()
     this.#send()
     await Promise.race([this.#sending, ended(this.#ending.signal)])
     clearTimeout(late)
@@ -143,18 +147,14 @@ export class TraceExporter {
 
   /** Null: the receiver takes no spans now. */
   async #attempt(batch: readonly Span[]): Promise<number | null> {
-    const { receiver, report } = this.#options
+    const { receiver } = this.#options
     try {
       const { refused, cause } = await receiver.send(batch)
-      if (this.#isFailing) report('info', 'traces are exported again', { RECEIVER: receiver.name })
-      this.#isFailing = false
+      this.#outage.ended()
       if (refused > 0) this.#refusals.happened('SPANS', refused, { RECEIVER: receiver.name, CAUSE_OF_ERROR: cause })
       return refused
     } catch (error) {
-      const cause = error instanceof Error ? error.message : 'it threw no error'
-      const fields = { RECEIVER: receiver.name, CAUSE_OF_ERROR: cause }
-      if (!this.#isFailing) report('error', 'traces not exported', fields)
-      this.#isFailing = true
+      this.#outage.failed(error)
       return null
     }
   }

@@ -1,12 +1,12 @@
 /** What the sinks of an access log have in common: they count lost lines, and tell when they fail and work again. */
 import type { EventLog } from './events.ts'
 import { METRIC, type MetricsColumn } from './metrics.ts'
+import { Outage } from './outage.ts'
 
 /** Bytes that wait for a sink; further lines are dropped. */
 export const WAITING_BYTES_MAX = 8 * 1024 * 1024
 /** From here down a sink that was too slow works again. */
 const WAITING_BYTES_FEW = WAITING_BYTES_MAX / 2
-const LOG_MS = 60_000
 const LINE_FEED = 0x0a
 
 export interface AccessLogSinkCallbacks {
@@ -46,29 +46,20 @@ export function tooSlow(sink: string): Error {
   return new Error(`${sink} is too slow: ${WAITING_BYTES_MAX} bytes wait, and further lines are dropped`)
 }
 
-/** Callbacks that count in the column of a thread, and log a failure, at most once a minute, and what follows it. */
+/** Callbacks that count in the column of a thread, and tell the log. */
 export function sinkCallbacks(
   sink: string,
   metrics: Pick<MetricsColumn, 'add' | 'set'>,
   report: EventLog['report'],
-  nowMs = () => performance.now(),
+  nowMs?: () => number,
 ): AccessLogSinkCallbacks {
-  let dueMs = Number.NEGATIVE_INFINITY
-  let isTold = false
+  const changed = (isOn: boolean) => metrics.set(METRIC.accessLogFailing, isOn ? 1 : 0)
+  const events = { failed: `${sink} failed`, works: `${sink} works again` }
+  const outage = new Outage({ ...events, fields: {}, changed, report, nowMs })
   return {
     onDropped: lines => metrics.add(METRIC.accessLogDrops, lines),
-    onFailed: cause => {
-      metrics.set(METRIC.accessLogFailing, 1)
-      if (nowMs() < dueMs) return
-      dueMs = nowMs() + LOG_MS
-      isTold = true
-      report('error', `${sink} failed`, { CAUSE_OF_ERROR: cause.message })
-    },
-    onRecovered: () => {
-      metrics.set(METRIC.accessLogFailing, 0)
-      if (isTold) report('info', `${sink} works again`, {})
-      isTold = false
-    },
+    onFailed: cause => outage.failed(cause),
+    onRecovered: () => outage.ended(),
   }
 }
 

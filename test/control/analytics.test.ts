@@ -15,8 +15,8 @@ import { HttpClient } from '../../src/control/remote/http-client.ts'
 import { allocateMetrics, METRIC, MetricsColumn } from '../../src/observe/metrics.ts'
 import { eventually } from '../harness/peers.ts'
 
-/** What a receiver does with a batch; `drop` ends the connection. */
-type Answer = number | 'drop'
+/** What a receiver does with a batch; `drop` ends the connection, `long` accepts with a body of 10 MB. */
+type Answer = number | 'drop' | 'long'
 
 /** A node of analytics: logs in whoever has the password, and takes batches by its script. */
 class Node {
@@ -76,8 +76,9 @@ class Node {
       request.socket.destroy()
       return
     }
-    if (answer < 300) this.batches.push(body)
-    response.writeHead(answer).end()
+    if (answer === 'long' || answer < 300) this.batches.push(body)
+    if (answer === 'long') response.end('x'.repeat(10_000_000))
+    else response.writeHead(answer, answer === 302 ? { Location: '/elsewhere' } : {}).end()
   }
 }
 
@@ -103,7 +104,7 @@ function temporaryFolder(t: TestContext): string {
 async function open(
   t: TestContext,
   groups: readonly Group[],
-  { dataDir = temporaryFolder(t), module = '', bytesMax = 1_048_576 } = {},
+  { dataDir = temporaryFolder(t), module = '', bytesMax = 1_048_576, moduleMs = 10_000 } = {},
 ): Promise<Opened> {
   const reports: string[] = []
   const client = new HttpClient(
@@ -122,7 +123,7 @@ async function open(
     })),
   } as unknown as Configuration
   const analytics = await Analytics.open({
-    ...{ configuration, home: dataDir, dataDir, metrics },
+    ...{ configuration, home: dataDir, dataDir, metrics, moduleMs },
     send: request => client.send(request),
     report: (_level, event, fields) => void reports.push(`${event} ${JSON.stringify(fields)}`),
   })
@@ -197,7 +198,8 @@ test('events wait on disk while the receiver is down, and arrive in order', asyn
   assert.equal(count('analyticsDown'), 1)
   publish(2)
   publish(3, 4)
-  assert.deepEqual(spooled(dataDir), ['000000000001-1.ndjson', '000000000002-1.ndjson', '000000000003-2.ndjson'])
+  const kept = spooled(dataDir).reduce((sum, name) => sum + Number(/-(\d+)\./.exec(name)![1]), 0)
+  assert.equal(kept, 4)
   node.close()
   const again = await Node.listen(t, port)
   await eventually('all events', () => count('analyticsPublished') === 4)
@@ -235,16 +237,16 @@ test('a batch that the receiver refuses is dropped and counted, and the next one
 
 test('the oldest batches on disk go first where the spool is full', t => {
   const folder = temporaryFolder(t)
-  const spool = new AnalyticsSpool(folder, 20)
-  assert.equal(spool.add('12345678\n', 1), 0)
-  assert.equal(spool.add('abcdefgh\n', 2), 0)
-  assert.equal(spool.add('ABCDEFGH\n', 3), 1)
+  const spool = new AnalyticsSpool(folder, 20, unexpected)
+  assert.equal(spool.add('{"n":1}\n', 1), 0)
+  assert.equal(spool.add('{"n":2}\n', 1), 0)
+  assert.equal(spool.add('{}\n{}\n{}\n', 3), 1)
   assert.equal(spool.add('x'.repeat(21), 4), 4)
-  assert.equal(spool.oldest()?.lines, 'abcdefgh\n')
+  assert.equal(spool.oldest()?.lines, '{"n":2}\n')
   writeFileSync(join(folder, 'foreign'), 'x')
-  const next = new AnalyticsSpool(folder, 20)
-  assert.deepEqual([next.batches, next.bytes], [2, 18])
-  next.remove(next.oldest()!.name)
+  const next = new AnalyticsSpool(folder, 20, unexpected)
+  assert.deepEqual([next.isEmpty, next.bytes], [false, 17])
+  next.remove(next.oldest()!.number)
   assert.equal(next.oldest()?.events, 3)
 })
 
@@ -263,6 +265,10 @@ export function publish(events) {
   assert.match(reports[0]!, /not published .*not yet/)
 })
 
+function unexpected(): void {
+  assert.fail('the spool has lost events')
+}
+
 function spooled(dataDir: string): readonly string[] {
   const [group] = readdirSync(join(dataDir, 'analytics'))
   return readdirSync(join(dataDir, 'analytics', group!)).sort()
@@ -273,11 +279,17 @@ test('what lies in a spool and is no batch is left alone, and an unreadable batc
   mkdirSync(join(folder, '000000000001-1.ndjson'))
   symlinkSync('nowhere', join(folder, '000000000002-1.ndjson'))
   writeFileSync(join(folder, '000000000003-1.ndjson'), '{"n":3}\n')
-  const spool = new AnalyticsSpool(folder, 1_000_000)
-  assert.equal(spool.oldest()?.name, '000000000003-1.ndjson')
-  rmSync(join(folder, '000000000003-1.ndjson'))
-  mkdirSync(join(folder, '000000000003-1.ndjson'))
+  const before = readdirSync(folder).toSorted()
+  const losses: unknown[] = []
+  const spool = new AnalyticsSpool(folder, 1_000_000, loss => losses.push(loss))
+  assert.equal(spool.oldest()?.number, 3)
+  const file = join(folder, '000000000003-1.ndjson')
+  rmSync(file)
+  mkdirSync(file)
   assert.equal(spool.oldest(), null)
+  const cause = 'EISDIR: illegal operation on a directory, read'
+  assert.deepEqual(losses, [{ file, cause, files: 1, events: 1 }])
+  assert.deepEqual(readdirSync(folder).toSorted(), before)
 })
 
 test('a disk that takes no events is told until it takes some again', async t => {
@@ -301,11 +313,11 @@ test('a disk that takes no events is told until it takes some again', async t =>
 test('a batch that cannot be written leaves no part of it on disk', t => {
   const folder = temporaryFolder(t)
   writeFileSync(join(folder, '000000000007-1.ndjson.new'), 'half')
-  const spool = new AnalyticsSpool(folder, 1_000_000)
+  const spool = new AnalyticsSpool(folder, 1_000_000, unexpected)
   assert.deepEqual(readdirSync(folder), [], 'what a killed process has left is deleted')
-  mkdirSync(join(folder, '000000000001-1.ndjson'))
+  mkdirSync(join(folder, '000000000008-0.ndjson'))
   assert.throws(() => spool.add('{"n":1}\n', 1))
-  assert.deepEqual(readdirSync(folder), ['000000000001-1.ndjson'])
+  assert.deepEqual(readdirSync(folder), ['000000000008-0.ndjson'])
 })
 
 test('a batch on disk that is not JSON does not stop those behind it on their way to a module', async t => {
@@ -318,4 +330,61 @@ test('a batch on disk that is not JSON does not stop those behind it on their wa
   await eventually('the refused batch', () => count('analyticsDropped') === 1)
   publish(1)
   await eventually('the batch behind', () => count('analyticsPublished') === 1)
+})
+
+for (const [answer, cause] of [
+  [302, /redirect \(302\)/],
+  [500, /status 500/],
+  ['drop', /closed|ECONNRESET|socket/],
+] as const) {
+  test(`a receiver that answers ${answer} is told once with the cause, and gets the events later`, async t => {
+    const node = await Node.listen(t)
+    node.answers = [answer, answer, 200]
+    const { publish, count, reports } = await open(t, [{ nodes: [node] }])
+    for (let n = 0; n < 50; n++) publish(n)
+    await eventually('the events', () => count('analyticsPublished') === 50)
+    const received = (node.events as readonly number[]).toSorted((one, other) => one - other)
+    const all = Array.from({ length: 50 }, (_, n) => n)
+    assert.deepEqual(received, all)
+    const [told, again, ...more] = reports
+    assert.match(told!, cause)
+    assert.match(again!, /^analytics events are published again/)
+    assert.deepEqual(more, [])
+  })
+}
+
+test('refusals are told once a minute with their status, and a long response accepts like a short one', async t => {
+  const node = await Node.listen(t)
+  node.answers = [...new Array(40).fill(400), 'long']
+  const { publish, count, reports } = await open(t, [{ nodes: [node] }])
+  for (let n = 0; n < 40; n++) {
+    publish(n)
+    await eventually('the refusal', () => count('analyticsDropped') === n + 1)
+  }
+  publish(40)
+  await eventually('the event', () => count('analyticsPublished') === 1)
+  assert.equal(node.batches.length, 1)
+  assert.equal(reports.length, 1)
+  assert.match(reports[0]!, /^analytics events refused by their receiver .*responds with status 400.*"EVENTS":1/)
+})
+
+test('a module that never answers is called four times at most, and its events stay on disk', async t => {
+  const dataDir = temporaryFolder(t)
+  const module = `globalThis.callsOfHangingModule = 0
+export function publish() {
+  globalThis.callsOfHangingModule++
+  return new Promise(() => {})
+}`
+  writeFileSync(join(dataDir, 'hanging.mjs'), module)
+  const { publish, count, reports } = await open(t, [], { dataDir, module: 'hanging.mjs', moduleMs: 1 })
+  publish(1)
+  const { callsOfHangingModule: calls } = globalThis as unknown as { callsOfHangingModule: number }
+  assert.equal(calls, 1)
+  await eventually('the spool', () => count('analyticsSpooled') > 0)
+  for (let n = 0; n < 1000; n++) publish(n)
+  const called = () => (globalThis as unknown as { callsOfHangingModule: number }).callsOfHangingModule
+  await eventually('the last call', () => called() === 4)
+  assert.equal(reports.length, 1)
+  assert.match(reports[0]!, /^analytics events not published .*no result of the module within 1 ms/)
+  assert.equal(count('analyticsDropped'), 0)
 })
