@@ -18,7 +18,7 @@ import { type DecodedFields, RequestCounter, RequestDecoder } from '../proxy/sou
 import { StrippedResponseFields } from '../proxy/source/response-writer.ts'
 import { SourceConnection } from '../proxy/source/source-connection.ts'
 import { type CacheUsage, sumOfUsages } from '../runtime/cache-usage.ts'
-import { Registry } from '../runtime/registry.ts'
+import { OpenObjects } from '../runtime/open-objects.ts'
 import { SharedGauge } from '../runtime/shared-gauge.ts'
 import type { ByteSocket } from '../socket/byte-socket.ts'
 import { CidrList, unmappedAddress } from '../runtime/ip-address.ts'
@@ -45,7 +45,7 @@ export class ClientConnections {
   readonly #contexts: ConnectionContexts
   readonly #admission: Admission
   readonly #listeners: readonly Listener[]
-  readonly #open = new Registry<SourceConnection>()
+  readonly #open = new OpenObjects<SourceConnection>()
   /** Accepted connections whose PROXY header is not complete. */
   readonly #headerReaders = new Set<ProxyHeaderReader>()
   readonly #idPrefix = newIdPrefix()

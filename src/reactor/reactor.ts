@@ -46,7 +46,7 @@ import { Router } from '../route/router.ts'
 import type { ConnectionCallbacks } from '../proxy/source/connection-callbacks.ts'
 import type { SourceConnection } from '../proxy/source/source-connection.ts'
 import { EventClock } from '../runtime/event-clock.ts'
-import { Registry } from '../runtime/registry.ts'
+import { OpenObjects } from '../runtime/open-objects.ts'
 import { SharedGauge } from '../runtime/shared-gauge.ts'
 import { EndpointTable } from '../proxy/target/endpoint-table.ts'
 import type { PoolContext } from '../proxy/target/connection-pool.ts'
@@ -191,7 +191,7 @@ export class Reactor implements ConnectionCallbacks {
         plain: new StrippedRequestFields(this.#contexts.plain.settings),
         secured: new StrippedRequestFields(this.#contexts.secured.settings),
       },
-      connections: new Registry(),
+      connections: new OpenObjects(),
       repeatedHeads: new RepeatedSections(),
       warnOn500: this.#plan.warnOn500,
       nextId: 1,

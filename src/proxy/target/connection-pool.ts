@@ -9,7 +9,7 @@ import { ExpectedSection, type RepeatedSections } from '../../http1/repeated-sec
 import { faultCell, METRIC } from '../../observe/metrics.ts'
 import { NO_MEMORY, POOL_FULL, transportCode } from '../../protocol/failure-table.ts'
 import { hasResponse, STATE, STATE_NAMES } from '../../protocol/states.ts'
-import type { Registry } from '../../runtime/registry.ts'
+import type { OpenObjects } from '../../runtime/open-objects.ts'
 import type { SharedGauge } from '../../runtime/shared-gauge.ts'
 import type { ConnectionContext, ConnectionContexts } from '../exchange/connection-context.ts'
 import type { Failure } from '../exchange/contract.ts'
@@ -35,7 +35,7 @@ export interface PoolContext {
   /** Pools that may have idle connections. */
   readonly pools: Set<ConnectionPool>
   /** Open connections of all pools, retired pools included. */
-  readonly connections: Registry<TargetConnection>
+  readonly connections: OpenObjects<TargetConnection>
   /** Response heads that backends repeat. */
   readonly repeatedHeads: RepeatedSections<DecodedResponse>
   warnOn500: WarnOn500

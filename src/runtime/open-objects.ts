@@ -3,26 +3,26 @@
  * `Set` hashes, and copies itself again and again as members come and go.
  */
 
-/** A member of one registry at most. */
-interface Registered {
-  /** Index in the registry; -1: in none. Only the registry writes it. */
+/** A member of one `OpenObjects` at most. */
+interface Member {
+  /** Index among the open objects; -1: not open. Only `OpenObjects` writes it. */
   place: number
 }
 
-export class Registry<Member extends Registered> {
-  readonly #members: Member[] = []
+export class OpenObjects<One extends Member> {
+  readonly #members: One[] = []
 
   get size(): number {
     return this.#members.length
   }
 
-  add(member: Member): void {
+  add(member: One): void {
     member.place = this.#members.length
     this.#members.push(member)
   }
 
   /** Returns false where the member was removed before. */
-  delete(member: Member): boolean {
+  delete(member: One): boolean {
     const { place } = member
     if (place < 0) return false
     const last = this.#members.pop()!
@@ -35,7 +35,7 @@ export class Registry<Member extends Registered> {
   }
 
   /** While members may be removed, iterate over a copy. */
-  [Symbol.iterator](): IterableIterator<Member> {
+  [Symbol.iterator](): IterableIterator<One> {
     return this.#members.values()
   }
 }
