@@ -9,7 +9,7 @@ import { ApprovalService, KEY_REQUESTS } from './approval-service.ts'
 import { type Field, list, nameText, oneOf, optional, readMembers, text, textMap, integer } from './request-fields.ts'
 import { notFoundProblem, Problem, problemOf } from './problem.ts'
 import type { AdminServices, Notices } from './admin-services.ts'
-import { throttleCommands } from './throttle-commands.ts'
+import { type ManagementAction, throttleCommands } from './throttle-commands.ts'
 import { UserService } from './user-service.ts'
 
 /** `action` such as `application create`; the other members are its parameters. */
@@ -17,8 +17,6 @@ export interface ManagementCommand {
   readonly action: string
   readonly [member: string]: unknown
 }
-
-type CommandHandler = (request: Readonly<Record<string, unknown>>) => Promise<object>
 
 const TENANT_FIELDS = { tenant: optional(nameText(255), SUPER_TENANT) }
 const APPLICATION_FIELDS = { ...TENANT_FIELDS, application: nameText(100), owner: optional(nameText(255), '') }
@@ -32,7 +30,7 @@ export class ManagementCommands {
   readonly #applications: ApplicationService
   readonly #approvals: ApprovalService
   readonly #users: UserService
-  readonly #actions: Readonly<Record<string, CommandHandler>>
+  readonly #actions: Readonly<Record<string, ManagementAction>>
 
   constructor(services: () => AdminServices) {
     this.#services = services
@@ -83,7 +81,7 @@ export class ManagementCommands {
     return applicationRow(application, (await this.#approvals.statuses([application])).get(application.id))
   }
 
-  #applicationActions(): Readonly<Record<string, CommandHandler>> {
+  #applicationActions(): Readonly<Record<string, ManagementAction>> {
     return {
       'application list': async request => {
         const { tenant, limit, offset } = readMembers(request, { ...TENANT_FIELDS, ...PAGE_FIELDS })
@@ -136,7 +134,7 @@ export class ManagementCommands {
     }
   }
 
-  #keyActions(): Readonly<Record<string, CommandHandler>> {
+  #keyActions(): Readonly<Record<string, ManagementAction>> {
     const findKey = async ({ key: keyOrId = '', ...request }: Readonly<Record<string, unknown>>) => {
       const { application, actor } = await this.#applicationOf(request)
       return { actor, client: await this.#applications.findKey(application, String(keyOrId)) }
@@ -209,9 +207,12 @@ export class ManagementCommands {
   }
 
   /** `approve` and `reject` of subscriptions, applications and keys. */
-  #approvalActions(): Readonly<Record<string, CommandHandler>> {
+  #approvalActions(): Readonly<Record<string, ManagementAction>> {
     const REASON = { reason: optional(text(2048), '') }
-    const actionsFor = (word: string, decision: 'APPROVED' | 'REJECTED'): Readonly<Record<string, CommandHandler>> => ({
+    const actionsFor = (
+      word: string,
+      decision: 'APPROVED' | 'REJECTED',
+    ): Readonly<Record<string, ManagementAction>> => ({
       [`subscription ${word}`]: async ({ reason: given, ...request }) => {
         const { reason } = readMembers({ reason: given }, REASON)
         const { subscription, actor } = await this.#subscriptionOf(request)
@@ -238,8 +239,8 @@ export class ManagementCommands {
     return { ...actionsFor('approve', 'APPROVED'), ...actionsFor('reject', 'REJECTED') }
   }
 
-  #subscriptionActions(): Readonly<Record<string, CommandHandler>> {
-    const setStatus = (status: Subscription['status']): CommandHandler => {
+  #subscriptionActions(): Readonly<Record<string, ManagementAction>> {
+    const setStatus = (status: Subscription['status']): ManagementAction => {
       return async request => {
         const { subscription, actor } = await this.#subscriptionOf(request)
         return subscriptionRow(await this.#applications.setStatus(subscription, status, actor))
@@ -288,7 +289,7 @@ export class ManagementCommands {
     }
   }
 
-  #userActions(): Readonly<Record<string, CommandHandler>> {
+  #userActions(): Readonly<Record<string, ManagementAction>> {
     const USER_FIELDS = { ...TENANT_FIELDS, name: nameText(255) }
     return {
       'user list': async request => {

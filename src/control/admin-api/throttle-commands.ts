@@ -6,14 +6,15 @@ import { type ListedPolicy, PolicyService, withoutEnvelope } from './policy-serv
 import { notFoundProblem, Problem } from './problem.ts'
 import { oneOf, optional, readMembers, text } from './request-fields.ts'
 
-type CommandHandler = (request: Readonly<Record<string, unknown>>) => Promise<object>
+/** Runs an action of `sluice`; `request`: its members as they came. */
+export type ManagementAction = (request: Readonly<Record<string, unknown>>) => Promise<object>
 
 const LEVEL = oneOf(...POLICY_LEVELS)
 const OF_POLICY = { level: LEVEL, policy: text(255) }
 const OF_DENIED = { deny: text(800) }
 const FLAG = optional(oneOf('true', 'false'), 'false')
 
-export function throttleCommands(services: () => AdminServices): Readonly<Record<string, CommandHandler>> {
+export function throttleCommands(services: () => AdminServices): Readonly<Record<string, ManagementAction>> {
   const policies = new PolicyService(services)
   const user = (): string => services().adminName
   return {

@@ -13,20 +13,20 @@ const INACTIVE_MS = 10_000
 /** RFC 7662 2.2. */
 export type IntrospectionResponse = Readonly<Record<string, unknown>>
 
-interface KeptResponse {
+interface CachedIntrospection {
   readonly response: IntrospectionResponse
   readonly untilMs: number
 }
 
 export class IntrospectionCache {
-  readonly #entries: LRUCache<string, KeptResponse>
+  readonly #entries: LRUCache<string, CachedIntrospection>
   readonly #nowMs: () => number
   readonly #evictions = new Evictions()
   #version = 0
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs
-    this.#entries = new LRUCache<string, KeptResponse>({
+    this.#entries = new LRUCache<string, CachedIntrospection>({
       maxSize: CHARS_MAX,
       sizeCalculation: ({ response }, key) => Math.max(JSON.stringify(response).length + key.length, ENTRY_CHARS_MIN),
       dispose: this.#evictions.dispose,
