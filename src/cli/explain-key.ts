@@ -11,16 +11,16 @@ import { formatKeyValue, type Resolution, type ResolvedKey } from '../config/res
 import { withoutIndexes } from '../config/setting.ts'
 import { canonicalPath } from '../config/tables.ts'
 import { plainValue, withoutCredentials } from '../primary/plain-value.ts'
-import { type Machine, type PoolCalculation, poolCalculation } from './explain-pools.ts'
+import { type PoolFacts, type PoolCalculation, poolCalculation } from './explain-pools.ts'
 import { paint, type Terminal } from './terminal.ts'
 
-/** The configuration and the machine that keys are explained for. */
+/** The configuration whose keys are explained, and the numbers for sums of pools. */
 export interface ExplainContext extends Pick<Resolution, 'keys' | 'errors' | 'configuration'> {
   readonly byPath: ReadonlyMap<string, ResolvedKey>
   /** Sections that exist, rows in the order of the file. */
   readonly sections: readonly string[]
   readonly folders: Folders
-  readonly machine: Machine
+  readonly facts: PoolFacts
   readonly burst: number
 }
 
@@ -133,7 +133,7 @@ function sectionOf({ section }: ResolvedKey): (typeof SECTIONS)[number] {
 }
 
 /** Null without a calculation, without a row that has the sizes, or if a size is secret. */
-function calculatePool(resolved: ResolvedKey, { byPath, machine, burst }: ExplainContext) {
+function calculatePool(resolved: ResolvedKey, { byPath, facts, burst }: ExplainContext) {
   const { section, key } = resolved
   if (missingReason(resolved) !== '') return null
   let isSecret = false
@@ -142,7 +142,7 @@ function calculatePool(resolved: ResolvedKey, { byPath, machine, burst }: Explai
     isSecret ||= sibling?.secret ?? false
     return Number(sibling?.value ?? 0)
   }
-  const calculation = poolCalculation(withoutIndexes(section), key)?.(numberOf, machine, burst)
+  const calculation = poolCalculation(withoutIndexes(section), key)?.(numberOf, facts, burst)
   return calculation === undefined || isSecret ? null : calculation
 }
 

@@ -16,7 +16,8 @@ import { ARENA_BYTES, chunkSize } from '../runtime/arena.ts'
 import { START_MS, WAITING_PER_THREAD } from '../runtime/isolated-threads.ts'
 import { counted } from './terminal.ts'
 
-export interface Machine {
+/** Numbers of this machine and its configuration on which the sums of pools depend. */
+export interface PoolFacts {
   readonly processors: number
   readonly reactors: number
   /** Worker threads of both kinds. */
@@ -28,7 +29,7 @@ export interface Machine {
   readonly databases: readonly PoolSize[]
 }
 
-export function machineFor(configuration: Configuration, dataDir: string): Machine {
+export function poolFacts(configuration: Configuration, dataDir: string): PoolFacts {
   const reactors = reactorCount(configuration, planListeners(configuration))
   return {
     processors: availableParallelism(),
@@ -65,7 +66,7 @@ export interface PoolCalculation {
 /** Returns the value of another key of the same section or row. */
 type Values = (key: string) => number
 /** Undefined where the sizes are not known. */
-type Calculate = (value: Values, machine: Machine, burst: number) => PoolCalculation | undefined
+type Calculate = (value: Values, facts: PoolFacts, burst: number) => PoolCalculation | undefined
 
 const workers = executor('messages', {
   core: 'worker_pool_size_core',
@@ -156,7 +157,7 @@ function executor(what: string, keys: Executor): Calculate {
   }
 }
 
-function buffers(value: Values, { reactors }: Machine, size: number): PoolCalculation {
+function buffers(value: Values, { reactors }: PoolFacts, size: number): PoolCalculation {
   const chunk = chunkSize(value('io_buffer_size'))
   const most = reactors * Math.floor(ARENA_BYTES / chunk)
   const runs = Math.min(size, most)
@@ -167,7 +168,7 @@ function buffers(value: Values, { reactors }: Machine, size: number): PoolCalcul
   ])
 }
 
-function perBackend(value: Values, { reactors, openFiles }: Machine, size: number): PoolCalculation {
+function perBackend(value: Values, { reactors, openFiles }: PoolFacts, size: number): PoolCalculation {
   const limit = value('http.max.connection.per.host.port')
   const { backends } = connectionLimits(openFiles, reactors)
   const runs = least(size, limit, backends)
@@ -184,35 +185,35 @@ function least(size: number, ...limits: readonly number[]): number {
 }
 
 /** The limit of open files, in words; nothing where it is unknown. */
-function clientFiles({ reactors, openFiles }: Machine): readonly string[] {
+function clientFiles({ reactors, openFiles }: PoolFacts): readonly string[] {
   const { clients } = connectionLimits(openFiles, reactors)
   if (clients < 0) return []
   return [`ulimit -n ${openFiles} allows ${clients} clients of all listeners, and as many connections to backends`]
 }
 
-function openConnections(value: Values, machine: Machine, size: number): PoolCalculation {
-  const { reactors, openFiles } = machine
+function openConnections(value: Values, facts: PoolFacts, size: number): PoolCalculation {
+  const { reactors, openFiles } = facts
   const limit = value('max_open_connections')
   const runs = least(size, limit, connectionLimits(openFiles, reactors).clients)
   return calculation({ size, runs, waits: 0, refused: size - runs }, 'connections', [
     limit < 0
       ? 'no limit of this transport'
       : `${limit} connections, of ${counted(reactors, 'reactor')} together; one more is reset at once and counted`,
-    ...clientFiles(machine),
+    ...clientFiles(facts),
   ])
 }
 
-function perClient(value: Values, machine: Machine, size: number): PoolCalculation {
-  const { reactors, openFiles } = machine
+function perClient(value: Values, facts: PoolFacts, size: number): PoolCalculation {
+  const { reactors, openFiles } = facts
   const limit = value('max_connections_per_client')
   const runs = least(size, limit, connectionLimits(openFiles, reactors).clients)
   return calculation({ size, runs, waits: 0, refused: size - runs }, 'connections of one address', [
     limit < 0 ? 'no limit' : `${limit} connections of one address, on ${counted(reactors, 'reactor')} together`,
-    ...clientFiles(machine),
+    ...clientFiles(facts),
   ])
 }
 
-function reactors(_: Values, { processors, reactors: threads }: Machine, size: number): PoolCalculation {
+function reactors(_: Values, { processors, reactors: threads }: PoolFacts, size: number): PoolCalculation {
   return calculation({ size, runs: size, waits: 0, refused: 0 }, 'connections', [
     `${counted(threads, 'thread')} on ${counted(processors, 'processor')}`,
     `the operating system distributes a burst, about ${Math.ceil(size / threads)} connections each`,
@@ -221,7 +222,7 @@ function reactors(_: Values, { processors, reactors: threads }: Machine, size: n
 }
 
 /** The burst is one of `database.apim_db`. */
-function database(_: Values, { databases }: Machine, size: number): PoolCalculation | undefined {
+function database(_: Values, { databases }: PoolFacts, size: number): PoolCalculation | undefined {
   const [first, other] = databases
   if (first === undefined) return undefined
   const { connections, waitingMax, waitMs } = first
@@ -237,7 +238,7 @@ function database(_: Values, { databases }: Machine, size: number): PoolCalculat
 }
 
 /** The burst goes to one address. */
-function remoteRequests(_: Values, { requests }: Machine, size: number): PoolCalculation {
+function remoteRequests(_: Values, { requests }: PoolFacts, size: number): PoolCalculation {
   const { requestsMax, perHostMax, idleMax, waitingMax } = requests
   const runs = Math.min(size, perHostMax)
   const waits = Math.min(size - runs, waitingMax)
@@ -249,7 +250,7 @@ function remoteRequests(_: Values, { requests }: Machine, size: number): PoolCal
 }
 
 /** No queue: a message without a thread stays unread at its origin. */
-function inbound(value: Values, { processors }: Machine, size: number): PoolCalculation {
+function inbound(value: Values, { processors }: PoolFacts, size: number): PoolCalculation {
   const [core, max] = [value('inbound.core_threads'), value('inbound.max_threads')]
   const atOnce = Math.max(core, max)
   const runs = Math.min(size, atOnce)
@@ -259,7 +260,7 @@ function inbound(value: Values, { processors }: Machine, size: number): PoolCalc
   ])
 }
 
-function scripts(value: Values, { workers }: Machine, size: number): PoolCalculation {
+function scripts(value: Values, { workers }: PoolFacts, size: number): PoolCalculation {
   const each = scriptThreadsEach(value('synapse.script_mediator_pool_size'), workers)
   return isolatedThreads(each * workers, size, {
     what: 'scripts',
@@ -269,7 +270,7 @@ function scripts(value: Values, { workers }: Machine, size: number): PoolCalcula
   })
 }
 
-function handlers(value: Values, { reactors }: Machine, size: number): PoolCalculation {
+function handlers(value: Values, { reactors }: PoolFacts, size: number): PoolCalculation {
   return isolatedThreads(value('handlers.pool_size') * reactors, size, {
     what: 'phases of handlers on threads',
     where: `on ${counted(reactors, 'reactor')}`,
@@ -298,7 +299,7 @@ function isolatedThreads(threads: number, size: number, { what, where, timeout, 
   ])
 }
 
-function publishers(value: Values, _: Machine, size: number): PoolCalculation {
+function publishers(value: Values, _: PoolFacts, size: number): PoolCalculation {
   const [atOnce, most] = [value('publisher.pool_size'), value('publisher.max_pool_size')]
   const [made, kept] = [value('publisher.init_idle_size'), value('publisher.max_idle')]
   const runs = Math.min(size, most)

@@ -18,7 +18,7 @@ import {
   printKey,
   withUnit,
 } from './explain-key.ts'
-import { machineFor } from './explain-pools.ts'
+import { poolFacts } from './explain-pools.ts'
 import { usage } from './help.ts'
 import { paint, type Terminal } from './terminal.ts'
 
@@ -44,8 +44,8 @@ export async function explain(
   const byPath = new Map(keys.map(key => [key.path, key]))
   const sections = [...new Set(keys.map(key => key.section))]
   const folders = { home: args.home, data: args.dataDir, configuration: args.home }
-  const machine = machineFor(configuration, args.dataDir)
-  const context = { keys, errors, configuration, byPath, sections, folders, machine, burst }
+  const facts = poolFacts(configuration, args.dataDir)
+  const context = { keys, errors, configuration, byPath, sections, folders, facts, burst }
   const { selected, isByName } = selectKeys(keys, wanted)
   if (selected.length === 0) {
     errorOutput.write(unknownKey(keys, wanted))

@@ -19,7 +19,7 @@ interface Hello {
   readonly password: string
 }
 
-export interface Report {
+export interface UsageReport {
   readonly number: number
   /** When the rows were added up, in milliseconds since 1970. */
   readonly atMs: number
@@ -49,7 +49,7 @@ export function frame(type: number, body: Uint8Array): Buffer {
   return bytes
 }
 
-export function encodeReport({ number, atMs, rows }: Report): Buffer {
+export function encodeReport({ number, atMs, rows }: UsageReport): Buffer {
   const keys = rows.map(({ key }) => Buffer.from(key.slice(0, KEY_BYTES_MAX / 4)))
   const bytes = Buffer.allocUnsafe(12 + keys.reduce((sum, key) => sum + key.length + ROW, 0))
   bytes.writeUInt32BE(number, 0)
@@ -69,7 +69,7 @@ export function encodeReport({ number, atMs, rows }: Report): Buffer {
 }
 
 /** Throws ReportMalformed. */
-export function decodeReport(bytes: Buffer): Report {
+export function decodeReport(bytes: Buffer): UsageReport {
   if (bytes.length < 12) throw new ReportMalformed('a report is too short')
   const rows: UsageRow[] = []
   let at = 12

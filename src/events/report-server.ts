@@ -13,7 +13,7 @@ import {
   FRAME_BYTES_MAX,
   frame,
   FrameReader,
-  type Report,
+  type UsageReport,
   ReportMalformed,
 } from './report-codec.ts'
 
@@ -30,7 +30,7 @@ export interface ReceiverSettings {
 interface ReceiverContext {
   readonly report: EventLog['report']
   readonly metrics: Pick<MetricsColumn, 'add'>
-  receive(report: Report): void
+  receive(report: UsageReport): void
 }
 
 const CONNECTIONS_MAX = 1024

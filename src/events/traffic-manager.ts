@@ -10,7 +10,7 @@ import { type Counter, CounterTable } from '../throttle/counter-table.ts'
 import type { UsageRow } from '../throttle/cluster-limits.ts'
 import { windowAt } from '../throttle/window.ts'
 import type { Decision } from './messages.ts'
-import type { Report } from './report-codec.ts'
+import type { UsageReport } from './report-codec.ts'
 
 interface TrafficManagerContext {
   readonly metrics: Pick<MetricsColumn, 'add'>
@@ -43,7 +43,7 @@ export class TrafficManager {
     this.#context = context
   }
 
-  receive({ atMs, rows }: Report): void {
+  receive({ atMs, rows }: UsageReport): void {
     const nowMs = this.#context.wallMs()
     for (const row of rows) this.#count(row, atMs, nowMs)
   }
