@@ -9,6 +9,8 @@ import { allocateMetrics, MetricsColumn } from '../../../src/observe/metrics.ts'
 import { json, MISBEHAVIOURS, MisbehavingServer } from './misbehaving-server.ts'
 
 const ISSUER = 'https://issuer.example'
+/** Longer than the test takes. */
+const INTERVAL_MS = 3_600_000
 const SETTINGS = { requestsMax: 100, perHostMax: 50, idleMax: 100, waitingMax: 1024, trust: {}, ownCertificates: [] }
 const server = await MisbehavingServer.listen()
 const client = new HttpClient(SETTINGS, { requestMs: 1000 })
@@ -48,16 +50,19 @@ test('a key set is fetched at the start, and refreshes meanwhile wait for that f
   assert.deepEqual(Object.keys(published[0]!.keys[0]!).sort(), ['alg', 'crv', 'kid', 'kty', 'x', 'y'])
 })
 
-test('an unknown kid fetches the set again, at most once per interval', async () => {
+test('an unknown kid fetches the set again, at most once per interval', async t => {
   server.answer = json({ keys: [publicKey('old')] })
-  const { sets, kids } = keySets({ unknownKeyMs: 50 })
+  let aheadMs = 0
+  const now = performance.now.bind(performance)
+  t.mock.method(performance, 'now', () => now() + aheadMs)
+  const { sets, kids } = keySets({ unknownKeyMs: INTERVAL_MS })
   sets.configure(SOURCES)
   await sets.refresh(ISSUER)
   server.answer = json({ keys: [publicKey('new')] })
   await Promise.all(Array.from({ length: 20 }, () => sets.refresh(ISSUER)))
   for (let i = 0; i < 20; i++) await sets.refresh(ISSUER)
   assert.deepEqual([kids(), server.received.length], [['old', 'new'], 2])
-  await new Promise(resolve => setTimeout(resolve, 60))
+  aheadMs = INTERVAL_MS
   await sets.refresh(ISSUER)
   assert.equal(server.received.length, 3)
 })
