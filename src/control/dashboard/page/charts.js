@@ -7,6 +7,7 @@ const HEIGHT = 190
 const SHOWN_MIN_S = 60
 /** Half of the width of a time, in pixels. */
 const EDGE = 28
+const PADDING = 8
 
 export class Chart {
   #plot
@@ -84,7 +85,7 @@ export class Chart {
       height: HEIGHT,
       legend: { show: false },
       cursor: { show: false },
-      padding: [8, 8, 0, 0],
+      padding: [PADDING, PADDING, 0, 0],
       scales: { y: this.#isLogarithmic ? { distr: LOGARITHMIC, range: decades } : { range: fromZero } },
       axes: [
         { ...axis, space: 70, size: 28, values: (plot, times) => times.map(time => clockAt(plot, time)) },
@@ -133,9 +134,10 @@ function color(variable) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${variable}`).trim()
 }
 
-/** A time at the left edge would meet the lowest label of the other axis. */
+/** A time at the left edge would meet the lowest label of the other axis; one at the right edge would be cut. */
 function clockAt(plot, timeS) {
-  return plot.valToPos(timeS, 'x') < EDGE ? '' : clockOf(timeS)
+  const x = plot.valToPos(timeS, 'x')
+  return x < EDGE || x > plot.over.clientWidth - EDGE + PADDING ? '' : clockOf(timeS)
 }
 
 function clockOf(timeS) {

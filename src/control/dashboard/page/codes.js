@@ -8,9 +8,13 @@ export function setCodes(told) {
   phases = told.phases
 }
 
+/** Codes of the transport, whose documented messages say little. */
+const TRANSPORT = [101_000, 101_999]
+
 /** In a few words; '' for an unknown code. */
 export function messageOf(code) {
-  return codes[code]?.message ?? ''
+  const { message = '', description = '' } = codes[code] ?? {}
+  return code >= TRANSPORT[0] && code <= TRANSPORT[1] ? description : message
 }
 
 /** Of a failed connection: what has failed, and when. */
