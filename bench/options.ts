@@ -18,7 +18,7 @@ export const HELP = `npm run bench -- [options]
                         elsewhere only when named: sluice-again, ceiling
   --rounds N            rounds, in which the peers take turns (default 5)
   --seconds N           seconds of load per peer and round (default 3)
-  --quick               2 rounds of 1 second, 2,000 healthcare services: checks that everything works, measures little
+  --quick               2 rounds of 1 second, small data: checks that everything works, measures little
   --open-loop           adds the open loop: 50 % and 80 % of the peak rate that each peer reaches in this run
   --before DIR          another checkout of this repository, as sluice-before in the scenarios chain-*, and
                         in rows of its own in hot-path-replay
@@ -32,9 +32,6 @@ export const HELP = `npm run bench -- [options]
 BENCH_EXTRA='name=command' adds another proxy (bench/peers/extra.ts).
 `
 
-const SERVICES = 100_000
-const QUICK_SERVICES = 2000
-
 export interface Options {
   readonly scenarios: readonly string[]
   /** Undefined for all peers. */
@@ -42,8 +39,8 @@ export interface Options {
   readonly rounds: number
   readonly seconds: number
   readonly ratePerSecond: number
-  /** Healthcare services in the database. */
-  readonly services: number
+  /** Little data: databases and numbers of client addresses. */
+  readonly isQuick: boolean
   readonly profileFolder: string | undefined
   readonly jsonFile: string | undefined
   readonly write: boolean
@@ -88,7 +85,7 @@ export function readOptions(words: readonly string[]): Options | undefined {
     peers: values.peer?.split(','),
     rounds: wholeNumber('rounds', rounds, 1),
     seconds: wholeNumber('seconds', seconds, 1),
-    services: values.quick ? QUICK_SERVICES : SERVICES,
+    isQuick: values.quick,
     ratePerSecond: wholeNumber('rate', values.rate, 0),
     profileFolder: values.profile ? values['profile-dir'] : undefined,
     jsonFile: values.json,

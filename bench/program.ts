@@ -53,6 +53,7 @@ export function raiseDescriptorLimit(count: number): void {
 }
 
 const running = new Set<Program>()
+let endsProgramsAtExit = false
 
 /** `isOutput`: the line is of standard output, else of standard error. */
 type LineListener = (line: string, isOutput: boolean) => void
@@ -67,6 +68,9 @@ export class Program {
 
   constructor(name: string, command: readonly string[], environment: Readonly<Record<string, string>> = {}) {
     this.name = name
+    // Not before: a process that starts none handles signals by itself.
+    if (!endsProgramsAtExit) endProgramsAtExit()
+    endsProgramsAtExit = true
     const [file, ...words] = command
     this.child = spawn(file!, words, {
       stdio: ['pipe', 'pipe', 'pipe'],
@@ -234,8 +238,11 @@ export function startSpinner(): Program {
   return new Program('the spinner', pinned(PROXY_CORE, loop))
 }
 
-process.on('exit', () => {
-  // A suspended process handles SIGTERM only after SIGCONT.
-  for (const name of ['SIGTERM', 'SIGCONT'] as const) for (const program of running) program.signal(name)
-})
-for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => process.exit(130))
+/** Ends all programs with this process; a signal ends both. */
+function endProgramsAtExit(): void {
+  process.on('exit', () => {
+    // A suspended process handles SIGTERM only after SIGCONT.
+    for (const name of ['SIGTERM', 'SIGCONT'] as const) for (const program of running) program.signal(name)
+  })
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => process.exit(130))
+}

@@ -58,6 +58,10 @@ const SMALL_PATH = '/bench/1k'
 /** Exchanges of a replay in place of a second of load: a number, so that every visit does the same. */
 const REPLAYED_PER_SECOND = 300_000
 
+const HEALTHCARE_SERVICES = 100_000
+const QUICK_SERVICES = 2000
+const QUICK_ADDRESSES_MAX = 20_000
+
 type PeerScenario = Exclude<Scenario, { kind: 'startup' | 'replay' | 'healthcare' | 'deliveries' }>
 /** Scenarios whose peers run from the first round to the last. */
 type LoadScenario = Exclude<PeerScenario, IdleConnections | FailOverLoad | PairedScenario>
@@ -95,7 +99,7 @@ export class Session {
   }
 
   async run(name: string): Promise<ScenarioResult> {
-    const scenario = SCENARIOS[name]!
+    const scenario = this.#options.isQuick ? withLittleData(SCENARIOS[name]!) : SCENARIOS[name]!
     const recorder = new RoundRecorder()
     const startedAt = new Date().toISOString()
     let notes: readonly string[] = []
@@ -326,7 +330,7 @@ export class Session {
   }
 
   async #measureHealthcare(name: string, recorder: RoundRecorder): Promise<readonly string[]> {
-    const { rounds, seconds, basePort, services } = this.#options
+    const { rounds, seconds, basePort, isQuick } = this.#options
     const folder = `${this.#folder}/healthcare`
     mkdirSync(folder)
     this.#progress.begin((Object.keys(HEALTHCARE_ROWS).length + 1) * rounds)
@@ -335,7 +339,7 @@ export class Session {
       rounds,
       seconds,
       folder,
-      services,
+      services: isQuick ? QUICK_SERVICES : HEALTHCARE_SERVICES,
       // Behind the ports of peers, which nginx has one of.
       port: basePort + PEER_PORTS + PORTS_PER_PEER * this.#peers.length,
       startNginx: async () => (nginx === undefined ? undefined : this.#start(nginx, SCENARIOS.bare as ClosedLoad)),
@@ -381,6 +385,13 @@ export class Session {
       recorder.probeMs.push(await this.#probe.measure())
     }
   }
+}
+
+/** The same scenario with fewer addresses, all of which send a request before the first round. */
+function withLittleData(scenario: Scenario): Scenario {
+  if (scenario.kind !== 'paired' || scenario.addresses === undefined) return scenario
+  const few = Object.entries(scenario.addresses).map(([peer, count]) => [peer, Math.min(count, QUICK_ADDRESSES_MAX)])
+  return { ...scenario, addresses: Object.fromEntries(few) }
 }
 
 /** Sends one request of the kind that the scenario measures; throws where the response is wrong. */

@@ -1,10 +1,13 @@
 /** `bench:all`: which parts there are, failures, missing tools, interruptions, and processes that stay behind. */
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { selectParts } from '../../bench/all.ts'
 import { readOptions } from '../../bench/options.ts'
 import { duration, runParts, shortcomings } from '../../bench/part-runner.ts'
@@ -155,4 +158,17 @@ test('an interruption ends the part with its processes, and what was measured st
   assert.deepEqual(files, ['figures'])
   assert.deepEqual(short, ['endless: interrupted', 'last: not reached'])
   assert.equal(isRunning(Number(readFileSync(place, 'utf8'))), false)
+})
+
+test('bench:all that is interrupted lists the part, and ends with 130', async () => {
+  const all = fileURLToPath(new URL('../../bench/all.ts', import.meta.url))
+  const child = spawn(process.execPath, [all, '--quick', '--part', 'machine'], { stdio: ['ignore', 'ignore', 'pipe'] })
+  let told = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    told += text
+    if (told.startsWith('1 of 1: machine')) child.kill('SIGINT')
+  })
+  const [code] = await once(child, 'close')
+  assert.equal(code, 130, told)
+  assert.match(told, /\n0 of 1 parts measured in .*\nNot complete:\n {2}machine: interrupted\n$/s)
 })
