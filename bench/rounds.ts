@@ -168,7 +168,9 @@ export async function idleRound(peer: RunningPeer, scenario: IdleConnections, fo
   const before = memory(peer.program.pid)
   const upgraded = scenario.upgraded === true
   const count = upgraded ? Math.min(scenario.connections, tunnelsMax()) : scenario.connections
-  const words = [String(peer.address.port), scenario.path, String(count), ...(upgraded ? ['upgraded'] : [])]
+  const { port, certificate } = peer.address
+  const kind = upgraded ? ['upgraded'] : certificate === undefined ? [] : [certificate.chainFile]
+  const words = [String(port), scenario.path, String(count), ...kind]
   const holder = new Program('the idle holder', pinned(LOAD_CORE, [process.execPath, IDLE_HOLDER, ...words]))
   try {
     await holder.waitForLine(/^held /, HOLD_TIMEOUT_MS)

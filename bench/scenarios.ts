@@ -80,6 +80,8 @@ export interface IdleConnections extends ScenarioTable {
   readonly kind: 'idle'
   /** The request upgrades to a WebSocket connection. */
   readonly upgraded?: true
+  /** Connections between client and proxy use TLS. */
+  readonly tls?: true
   readonly path: string
   readonly connections: number
 }
@@ -196,6 +198,7 @@ export function capabilityFor(scenario: Scenario): Capability | undefined {
       if (scenario.tls === undefined) return scenario.usesBothCores === true ? 'two-cores' : 'requests'
       return scenario.tls === 'client' ? 'tls' : 'tls-backend'
     case 'idle':
+      if (scenario.tls === true) return 'tls'
       return scenario.upgraded === true ? 'tunnels' : 'requests'
     case 'open':
       return 'requests'
@@ -276,6 +279,14 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     title: '10,000 idle keep-alive connections',
     path: '/bench/1k',
     connections: 10_000,
+    columns: ['kibPerConnection', 'heldConnections', 'rssMiB', 'pssMiB'],
+  },
+  'idle-tls-2k': {
+    kind: 'idle',
+    tls: true,
+    title: '2,000 idle TLS 1.3 connections',
+    path: '/bench/1k',
+    connections: 2000,
     columns: ['kibPerConnection', 'heldConnections', 'rssMiB', 'pssMiB'],
   },
   'tunnels-10k': {

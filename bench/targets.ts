@@ -127,6 +127,8 @@ const FIVE_COUNTERS_NS = 450
 const ACCESS_LINE_US = 3
 /** 2.5 KB. */
 const IDLE_CONNECTION_KIB = 2.44
+/** 25 KB. */
+const IDLE_TLS_CONNECTION_KIB = 24.4
 
 export const TARGETS: readonly Target[] = [
   ratio('bare', { metric: CPU, references: ['haproxy'], atMost: 1 }),
@@ -139,6 +141,7 @@ export const TARGETS: readonly Target[] = [
   ratio('connection-per-request', { metric: 'p99Ms', references: ['nginx'], atMost: 2 }),
   ratio('tls', { metric: CPU, references: ['nginx'], atMost: 1.02 }),
   figure('idle-10k', ['kibPerConnection'], IDLE_CONNECTION_KIB),
+  figure('idle-tls-2k', ['kibPerConnection'], IDLE_TLS_CONNECTION_KIB),
   ...['dies', 'hangs', 'flaps'].map(failure => figure(`fail-over-${failure}`, NO_FAILURES, 0)),
   figure('start', ['readyMs'], 300, 'sluice-package'),
   figure('start', ['readyThousandMs'], 600, 'sluice-package'),

@@ -1,7 +1,7 @@
 /**
- * Opens connections, sends one request on each, and keeps them open: `node idle-holder.ts PORT PATH COUNT [upgraded]`;
- * `upgraded` opens WebSocket connections. Prints `held N` when all are open, `alive N` for each line of input, and ends
- * with its input.
+ * Opens connections, sends one request on each, and keeps them open: `node idle-holder.ts PORT PATH COUNT [KIND]`.
+ * The kind `upgraded` opens WebSocket connections, the file of a certificate chain TLS connections. Prints `held N`
+ * when all are open, `alive N` for each line of input, and ends with its input.
  */
 import { requestHead } from '../request-head.ts'
 import { upgradeRequest } from '../websocket.ts'
@@ -14,11 +14,13 @@ class IdleHolder implements LoadConnectionCallbacks {
   readonly #port: number
   readonly #request: Uint8Array
   readonly #count: number
+  readonly #chainFile: string | undefined
   #started = 0
   #settled = 0
   readonly #held = new Set<LoadConnection>()
 
-  constructor(port: number, request: Buffer, count: number) {
+  constructor(port: number, request: Buffer, count: number, chainFile: string | undefined) {
+    this.#chainFile = chainFile
     this.#port = port
     this.#request = request
     this.#count = count
@@ -35,7 +37,7 @@ class IdleHolder implements LoadConnectionCallbacks {
   #next(): void {
     if (this.#started >= this.#count) return
     this.#started++
-    new LoadConnection(this.#port, this, false).open()
+    new LoadConnection(this.#port, this, false, this.#chainFile).open()
   }
 
   #settle(): void {
@@ -58,8 +60,9 @@ class IdleHolder implements LoadConnectionCallbacks {
 }
 
 const [port, path, count, kind] = process.argv.slice(2)
-const request = kind === 'upgraded' ? upgradeRequest(path!) : Buffer.from(requestHead('GET', path!), 'latin1')
-const holder = new IdleHolder(Number(port), request, Number(count))
+const isUpgraded = kind === 'upgraded'
+const request = isUpgraded ? upgradeRequest(path!) : Buffer.from(requestHead('GET', path!), 'latin1')
+const holder = new IdleHolder(Number(port), request, Number(count), isUpgraded ? undefined : kind)
 holder.start()
 process.stdin.on('data', () => console.log(`alive ${holder.alive}`))
 process.stdin.on('end', () => process.exit(0))
