@@ -7,6 +7,7 @@ export class DelaysError extends Error {
 
 const VALUES_MAX = 1_000_000
 const DELAY_MS_MAX = 600_000
+const WORD_CHARS_SHOWN = 40
 /** Points of the inverse distribution that stand for quantiles. */
 const POINTS = 1001
 
@@ -23,9 +24,15 @@ export function parseDelays(text: string): readonly number[] {
 
 function delayOf(word: string): number {
   const delay = Number(word)
-  if (word === '' || !(delay >= 0 && delay <= DELAY_MS_MAX))
-    throw new DelaysError(`${JSON.stringify(word)} is no delay: milliseconds, 0 to ${DELAY_MS_MAX}`)
+  if (!/^\d+(?:\.\d+)?$/.test(word) || delay > DELAY_MS_MAX)
+    throw new DelaysError(`${quoted(word)} is no delay: milliseconds, 0 to ${DELAY_MS_MAX}`)
   return delay
+}
+
+/** For a terminal, which obeys control characters; a file of another kind may be one long word. */
+function quoted(word: string): string {
+  const shown = word.length > WORD_CHARS_SHOWN ? `${word.slice(0, WORD_CHARS_SHOWN)}…` : word
+  return JSON.stringify(shown.replaceAll(/[\p{Cc}\p{Cf}\ufffd]/gu, '?'))
 }
 
 /** Linear between the quantiles, and constant beyond the first and the last one. */
@@ -33,7 +40,7 @@ function fromQuantiles(words: readonly string[]): readonly number[] {
   const known: (readonly [share: number, delay: number])[] = []
   for (let at = 0; at < words.length; at += 2) {
     const match = /^p(\d{1,2}(?:\.\d+)?|100)$/.exec(words[at]!)
-    if (match === null) throw new DelaysError(`${JSON.stringify(words[at])} is no quantile: p0 to p100, such as p99.9`)
+    if (match === null) throw new DelaysError(`${quoted(words[at]!)} is no quantile: p0 to p100, such as p99.9`)
     known.push([Number(match[1]) / 100, delayOf(words[at + 1] ?? '')])
   }
   for (const [at, [share, delay]] of known.entries()) {

@@ -19,13 +19,37 @@ test('quantiles become delays that have these quantiles again', () => {
   assert.deepEqual(new Set(parseDelays('p50 7')), new Set([7]))
 })
 
-for (const text of ['', '# nothing', '-1', 'x', '1e9', 'p50', 'p101 3', 'p50 3 p40 4', 'p50 5 p90 4', 'p50 x']) {
+for (const text of [
+  '',
+  '# nothing',
+  '-1',
+  'x',
+  '1e9',
+  '0x10',
+  '12ms',
+  'Infinity',
+  '1 p50 3',
+  'p50',
+  'p101 3',
+  'p50 3 p40 4',
+  'p50 5 p90 4',
+  'p50 x',
+]) {
   test(`delays are refused: ${JSON.stringify(text)}`, () => {
     assert.throws(() => parseDelays(text), DelaysError)
   })
 }
 
 const SECTION = 'transport.passthru_http'
+
+test('a file of another kind is refused with its first word, in few and harmless characters', () => {
+  for (const text of [`${'x'.repeat(9999)}`, '\u001b]0;x\u0007\u009b1m', '\ufffd\u0000\u202e']) {
+    assert.throws(
+      () => parseDelays(text),
+      ({ message }: Error) => message.length < 100 && /^"[\w?;[\]…]+" is no delay/.test(message),
+    )
+  }
+})
 
 /** Responses that end with their last byte, whatever the pieces. */
 const RESPONSES = [
