@@ -8,7 +8,7 @@ import { releaseHandle, type TcpHandle } from './handle-socket.ts'
 import { ServedHosts } from './served-hosts.ts'
 import type { TlsLevel } from './tls.ts'
 import { ALPN_PROTOCOL, type ClientContext, type HostContext, type TlsSession } from './tls-contexts.ts'
-import { backendCertificateError, clientCertificateError, handshakeAborted, thumbprintOf } from './tls-errors.ts'
+import { backendCertificateError, handshakeAborted } from './tls-errors.ts'
 import { TlsHandleSocket } from './tls-handle-socket.ts'
 import { type ListenerTls, tlsLevel } from './tls-level.ts'
 import { bindings, type TlsHandle, wrapHandle } from './tls-wrap.ts'
@@ -44,9 +44,6 @@ function onhello(this: TcpHandle): undefined {
 
 class AcceptedTls extends TlsHandleSocket {
   readonly #hosts: ServedHosts
-  #host: HostContext | null = null
-  /** null until it is read. */
-  #thumbprint: string | null = null
   #hello: Uint8Array = HELLO.subarray(0, 0)
   readonly #first: Uint8Array
 
@@ -60,8 +57,8 @@ class AcceptedTls extends TlsHandleSocket {
     const isFirst = this.tls === null
     super.attach(owner, view)
     if (!isFirst || this.isClosed) return
-    const { single } = this.#hosts
-    if (single !== null) this.#accept(single)
+    const { host } = this.#hosts
+    if (host !== null) this.#accept(host)
     else {
       this.tcp.onread = onhello
       this.tcp.useUserBuffer(HELLO)
@@ -86,13 +83,7 @@ class AcceptedTls extends TlsHandleSocket {
   }
 
   override get peerThumbprint(): string {
-    this.#thumbprint ??= this.#isVerified ? thumbprintOf(certificateOf(this.tls!)) : ''
-    return this.#thumbprint
-  }
-
-  /** A certificate that was not asked for is not verified. */
-  get #isVerified(): boolean {
-    return this.isOpen && this.#host!.verifyClient !== 'none'
+    return this.#hosts.clientThumbprint
   }
 
   /** Collects the first bytes of the client until they hold the name of the host (SNI). */
@@ -116,7 +107,6 @@ class AcceptedTls extends TlsHandleSocket {
   }
 
   #accept(host: HostContext): void {
-    this.#host = host
     const tls = wrapHandle(this.tcp, host.context.context, 'server')
     if (host.verifyClient !== 'none') tls.setVerifyMode(true, host.verifyClient === 'require')
     tls.setALPNProtocols(PROTOCOLS)
@@ -124,8 +114,7 @@ class AcceptedTls extends TlsHandleSocket {
   }
 
   protected override peerFailure(tls: TlsHandle): TlsFailure | null {
-    const { verifyClient } = this.#host!
-    return verifyClient === 'none' ? null : clientCertificateError(verifyClient, certificateOf(tls), chainErrorOf(tls))
+    return this.#hosts.checkClient(certificateOf(tls), chainErrorOf(tls))
   }
 
   protected override opened(): void {}

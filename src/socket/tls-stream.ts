@@ -26,11 +26,9 @@ import { ALPN_PROTOCOL, type ClientContext, type HostContext, type TlsSession } 
 import { type ListenerTls, tlsLevel } from './tls-level.ts'
 import {
   backendCertificateError,
-  clientCertificateError,
   handshakeAborted,
   handshakeError,
   isTlsCode,
-  thumbprintOf,
   tlsError,
   TRUNCATED,
 } from './tls-errors.ts'
@@ -259,9 +257,6 @@ abstract class TlsStreamSocket extends StreamSocket {
 
 class AcceptedTls extends TlsStreamSocket {
   readonly #hosts: ServedHosts
-  #host: HostContext | null
-  /** null until it is read. */
-  #thumbprint: string | null = null
   #hello: Buffer = Buffer.alloc(0)
   readonly #first: Buffer
 
@@ -269,14 +264,14 @@ class AcceptedTls extends TlsStreamSocket {
     super(socket)
     this.#first = Buffer.from(first)
     this.#hosts = new ServedHosts(listener)
-    this.#host = this.#hosts.single
   }
 
   override attach(owner: SocketOwner, view: Uint8Array): void {
     const isFirst = !this.hasOwner
     super.attach(owner, view)
     if (!isFirst) return
-    if (this.#host !== null && this.tls === null) this.#accept(this.#host)
+    const { host } = this.#hosts
+    if (host !== null && this.tls === null) this.#accept(host)
     if (this.#first.length > 0) this.encrypted(this.#first)
   }
 
@@ -285,13 +280,7 @@ class AcceptedTls extends TlsStreamSocket {
   }
 
   override get peerThumbprint(): string {
-    this.#thumbprint ??= this.#isVerified ? thumbprintOf(certificateOf(this.tls!)) : ''
-    return this.#thumbprint
-  }
-
-  /** A certificate that was not asked for is not verified. */
-  get #isVerified(): boolean {
-    return this.isOpen && this.#host!.verifyClient !== 'none'
+    return this.#hosts.clientThumbprint
   }
 
   protected override encrypted(bytes: Buffer): void {
@@ -307,7 +296,6 @@ class AcceptedTls extends TlsStreamSocket {
   }
 
   #accept(host: HostContext): void {
-    this.#host = host
     const tls = new TLSSocket(this.cipher, {
       isServer: true,
       secureContext: host.context,
@@ -320,11 +308,7 @@ class AcceptedTls extends TlsStreamSocket {
   }
 
   protected override peerFailure(tls: TLSSocket): TlsFailure | null {
-    const { verifyClient } = this.#host!
-    if (verifyClient === 'none') return null
-    const { ssl } = tls as TLSSocket & { readonly ssl: { verifyError(): NodeJS.ErrnoException | null } }
-    const chainError = ssl.verifyError()?.code ?? ''
-    return clientCertificateError(verifyClient, certificateOf(tls), chainError)
+    return this.#hosts.checkClient(certificateOf(tls), chainErrorOf(tls))
   }
 
   protected override opened(): void {}
@@ -333,6 +317,11 @@ class AcceptedTls extends TlsStreamSocket {
 function certificateOf(tls: TLSSocket): PeerCertificate | null {
   const certificate = tls.getPeerCertificate()
   return certificate?.subject === undefined ? null : certificate
+}
+
+function chainErrorOf(tls: TLSSocket): string {
+  const { ssl } = tls as TLSSocket & { readonly ssl: { verifyError(): NodeJS.ErrnoException | null } }
+  return ssl.verifyError()?.code ?? ''
 }
 
 class DialledTls extends TlsStreamSocket {
