@@ -16,12 +16,15 @@ import type { SequenceParser } from './sequence-parser.ts'
 /** What endpoints need of a parser. */
 type Parser = Pick<
   SequenceParser,
-  'error' | 'checkAttributes' | 'checkElements' | 'checkNoText' | 'only' | 'required' | 'choice' | 'flag'
+  'error' | 'warn' | 'checkAttributes' | 'checkElements' | 'checkNoText' | 'only' | 'required' | 'choice' | 'flag'
 >
 
 const FORMS = ['address', 'http', 'default', 'failover', 'loadbalance', 'wsdl', 'recipientlist', 'dynamicLoadbalance']
 /** Children of an endpoint that sets time-outs and suspension. */
-const SETTINGS = ['timeout', 'suspendOnFailure', 'markForSuspension']
+const SETTINGS = ['timeout', 'suspendOnFailure', 'markForSuspension', 'retryConfig']
+/** Attributes of exported endpoints, with the only values that are what happens anyway. */
+const WITHOUT_EFFECT = { statistics: 'disable', trace: 'disable', encoding: 'UTF-8' } as const
+const INERT = Object.keys(WITHOUT_EFFECT) as (keyof typeof WITHOUT_EFFECT)[]
 /** Formats as documents write them; `leave-as-is`, `rest` and none keep the content of the message. */
 const FORMATS: Readonly<Record<string, EndpointFormat>> = {
   soap11: 'soap11',
@@ -119,7 +122,7 @@ function parseForm(endpoint: XmlElement, parser: Parser): EndpointForm | undefin
 function parseDefault(element: XmlElement, parser: Parser): EndpointForm | undefined {
   const settings = parseSettings(element, true, parser)
   const format = parseFormat(element, parser)
-  parser.checkAttributes(element, ['format'])
+  parser.checkAttributes(element, ['format', ...INERT])
   if (settings === undefined || format === undefined) return undefined
   return { method: format === 'get' ? 'GET' : '', format, appendsPath: false, address: { kind: 'message', settings } }
 }
@@ -127,7 +130,7 @@ function parseDefault(element: XmlElement, parser: Parser): EndpointForm | undef
 function parseSingle(element: XmlElement, parser: Parser): EndpointForm | undefined {
   const isHttp = element.name === 'http'
   const attribute = isHttp ? 'uri-template' : 'uri'
-  parser.checkAttributes(element, isHttp ? ['uri-template', 'method'] : ['uri', 'format'])
+  parser.checkAttributes(element, [...(isHttp ? ['uri-template', 'method'] : ['uri', 'format']), ...INERT])
   const settings = parseSettings(element, true, parser)
   const format = isHttp ? 'kept' : parseFormat(element, parser)
   const method = isHttp ? parser.choice(element, 'method', ['', ...METHODS], '') : ''
@@ -273,6 +276,7 @@ function parseFormat(element: XmlElement, parser: Parser): EndpointFormat | unde
 
 function parseSettings(element: XmlElement, isSingle: boolean, parser: Parser): EndpointSettings | undefined {
   parser.checkElements(element, SETTINGS)
+  warnOfInert(element, parser)
   const timeout = parser.only(element, 'timeout')
   const suspension = parser.only(element, 'suspendOnFailure')
   const mark = parser.only(element, 'markForSuspension')
@@ -301,6 +305,18 @@ function parseSettings(element: XmlElement, isSingle: boolean, parser: Parser): 
     retriesBeforeSuspension: count(mark, 'retriesBeforeSuspension', base.retriesBeforeSuspension, 255),
     retryDelayMs: count(mark, 'retryDelay', base.retryDelayMs, YEAR_MS),
   }
+}
+
+function warnOfInert(element: XmlElement, parser: Parser): void {
+  for (const name of INERT) {
+    const isInEffect = element.attribute(name).toLowerCase() === WITHOUT_EFFECT[name].toLowerCase()
+    if (element.has(name) && !isInEffect) parser.warn(element, name, 'has no effect', 'remove it')
+  }
+  const retries = parser.only(element, 'retryConfig')
+  if (retries === undefined) return
+  parser.checkElements(retries, ['disabledErrorCodes', 'enabledErrorCodes'])
+  const hint = 'failures that the backend may have seen are never tried again; remove it'
+  if (retries.children.some(({ text }) => text.trim() !== '')) parser.warn(retries, '', 'has no effect', hint)
 }
 
 function textOf(parent: XmlElement | undefined, name: string): string {

@@ -31,7 +31,7 @@ const NUMBER = /\d+(?:\.\d+)?/y
 const NAME = /[A-Za-z_][\w]*/y
 const STRING = /"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'/y
 const MEMBER = /\.([\w-]*[A-Za-z_][\w-]*)|\[\s*(?:"([^"]*)"|'([^']*)')\s*\]/y
-const ROOTS = ['payload', 'vars', 'headers', 'properties', 'props', 'params']
+const ROOTS = ['payload', 'vars', 'headers', 'properties', 'props', 'params', 'var']
 
 export function parseValueExpression(text: string, context: Context): Expression {
   const parser = new ValueExpressionParser(text, context)
@@ -175,6 +175,7 @@ class ValueExpressionParser {
       case 'payload':
         return { kind: 'json-path', path: this.#path('$') }
       case 'vars':
+      case 'var':
         return this.#within({ kind: 'property', scope: 'variable', name: this.#member(name) })
       case 'headers': {
         const field = this.#member(name)

@@ -31,7 +31,7 @@ const refused: readonly (readonly [steps: string, expected: string])[] = [
   [call('<address uri="http://u:p@h/"/>'), 'address/uri: must not hold a user or password'],
   [call('<address uri="http://h/a b"/>'), 'address/uri: must name a host'],
   [call('<address uri="http://h" format="yaml"/>'), 'address/format: expected one of'],
-  [call('<address uri="http://h" statistics="enable"/>'), 'address/statistics: is an unknown attribute'],
+  [call('<address uri="http://h" retries="3"/>'), 'address/retries: is an unknown attribute'],
   [call('<address uri="http://h"><enableSec/></address>'), 'enableSec: is not an element of <address>'],
   [call('<http uri-template="http://h/{name}"/>'), 'http/uri-template: has a variable that is neither'],
   [call('<http uri-template="http://h/{uri.var.a"/>'), 'http/uri-template: has a "{" without its "}"'],
@@ -243,3 +243,18 @@ for (const [text, expected] of refusedFiles) {
     )
   })
 }
+
+const endpointWarnings = async (endpoint: string) =>
+  (await parseFile(file(`<send><endpoint>${endpoint}</endpoint></send>`))).warnings
+
+test('attributes of exported endpoints without an effect here are accepted, with a warning', async () => {
+  const inert = 'statistics="disable" trace="disable" encoding="utf-8"'
+  const retries = '<retryConfig><disabledErrorCodes/></retryConfig>'
+  for (const form of ['http uri-template="http://h/"', 'address uri="http://h/"', 'default']) {
+    const [name] = form.split(' ')
+    const one = (attributes: string, children: string) => `<${form} ${attributes}>${children}</${name}>`
+    assert.deepEqual(await endpointWarnings(one(inert, retries)), [])
+    const set = retries.replace('<disabledErrorCodes/>', '<enabledErrorCodes>101503</enabledErrorCodes>')
+    assert.equal((await endpointWarnings(one('statistics="enable" encoding="UTF-16"', set))).length, 3)
+  }
+})

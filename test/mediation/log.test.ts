@@ -27,6 +27,7 @@ async function logged(steps: string): Promise<readonly (readonly [string, string
 const LINES: readonly (readonly [string, string, string])[] = [
   ['<log/>', 'info', 'To: '],
   ['<log level="simple"><property name="a" expression="$ctx:p"/></log>', 'info', 'To: , a = value'],
+  ['<log level="custom" logFullPayload="true"><property name="a" value="1"/></log>', 'info', 'a = 1, Payload: {"a":1}'],
   ['<log level="custom"><property name="a" value="1"/><property name="b" value="2"/></log>', 'info', 'a = 1, b = 2'],
   [
     '<log level="custom" separator=" | "><property name="a" value="1"/><property name="b" value="2"/></log>',
@@ -99,3 +100,8 @@ const REFUSED: readonly (readonly [string, string])[] = [
 ]
 
 testRefusals(REFUSED)
+
+test('the text has the id of the message where the step asks for it', async () => {
+  const [[, text] = ['', '']] = await logged('<log level="custom" logMessageID="true"/>')
+  assert.match(text, /^MessageID: urn:uuid:[\da-f-]{36}$/)
+})

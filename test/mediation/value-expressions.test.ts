@@ -37,6 +37,7 @@ const ROWS: readonly (readonly [string, string])[] = [
   ['props.synapse["s"]', 'prop'],
   ['properties.synapse.j.k[0]', '9'],
   ['vars.none', ''],
+  ['var.none', ''],
   ['1 + 2 * 3', '7'],
   ['(1 + 2) * 3', '9'],
   ['7 - 2 - 1', '4'],

@@ -180,7 +180,8 @@ test('an item of a parallel foreach that fails fails the message once the others
 test('an item of a collection that responds is the response, and no further item begins', async t => {
   const backend = await startBackend(t, { '/one': says(200, '{"n":1}') })
   const steps = `${callTo(backend.port, '/one')}<respond/>`
-  const loop = `<foreach collection="json-eval($)"><sequence>${steps}</sequence></foreach><throwError type="1" errorMessage="m"/>`
+  const loop = `<foreach collection="json-eval($)"><sequence>${steps}</sequence></foreach>
+    <throwError type="1" errorMessage="m"/>`
   const { ask } = await startCalls(t, { request: loop }, backend.port)
   assert.deepEqual(await ask('POST /a/x', json(Array.from({ length: 20 }, () => 1))), [200, '{"n":1}'])
   assert.equal(backend.received.length, 16)
@@ -212,6 +213,17 @@ test('parts of XML stand in the enclosing element', async t => {
   const [status, body] = await ask()
   assert.equal(status, 200)
   assert.match(body, /<all xmlns=""><n>1<\/n><n>2<\/n><\/all>/)
+})
+
+test('an aggregate of the type child joins what the elements hold', async t => {
+  const xml = (n: number): Reaction => says(200, `<l><n>${n}</n></l>`, 'Content-Type: application/xml\r\n')
+  const backend = await startBackend(t, { '/one': xml(1), '/two': xml(2) })
+  const targets = ['/one', '/two'].map(path => target(callTo(backend.port, path))).join('')
+  const attributes = 'expression="//l" enclosingElementProperty="all" aggregateElementType="child"'
+  const request = `<property name="all" type="OM"><all xmlns=""/></property><clone>${targets}</clone>
+    <aggregate><onComplete ${attributes}><respond/></onComplete></aggregate>`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  assert.match((await ask())[1], /<all xmlns=""><n>1<\/n><n>2<\/n><\/all>/)
 })
 
 test('more copies than a task may make are a fault', async t => {
@@ -327,6 +339,20 @@ for (const [what, reaction, requests, seen] of kept) {
     assert.equal(backend.received.length, seen)
   })
 }
+
+test('cache: fields that are named to count are the only ones, and an empty onCacheHit is none', async t => {
+  const backend = await startBackend(t, { '/x': says(200, '{}') })
+  const finding = finder('<onCacheHit/>').replace(
+    '<responseCodes>',
+    '<headersToIncludeInHash>X-A</headersToIncludeInHash>$&',
+  )
+  const flows = { request: finding, response: '<cache collector="true"/>' }
+  const { ask } = await startCalls(t, flows, backend.port)
+  for (const lines of ['', 'X-B: 1\r\n', 'X-A: 1\r\n', 'X-A: 1\r\nX-B: 2\r\n']) {
+    assert.deepEqual(await ask('GET /a/x', '', lines), [200, '{}'])
+  }
+  assert.equal(backend.received.length, 2)
+})
 
 test('callout sends what its source finds as SOAP action, and keeps the response in a property', async t => {
   const backend = await startBackend(t, { '/service': says(200, '{"done":1}'), '/x': bodyOf })

@@ -27,10 +27,13 @@ export interface AggregateSettings {
   readonly expression: Expression
   /** Property with the name or the element that encloses the parts; '' for none. */
   readonly enclosing: string
+  /** What is within the elements that the expression finds is joined, not the elements. */
+  readonly joinsContent: boolean
   readonly onComplete: Branch
 }
 
 const SECONDS_MAX = 3600
+const OF_RESULT = ['enclosingElementProperty', 'aggregateElementType']
 /** As many as one task may make. */
 const COUNT_MAX = 1000
 
@@ -63,13 +66,16 @@ function parseAggregate(element: XmlElement, parser: SequenceParser): AggregateS
   const condition = parser.only(element, 'completeCondition')
   const onComplete = parser.only(element, 'onComplete')
   if (onComplete === undefined) return parser.error(element, '', 'has no <onComplete>', 'add it')
-  parser.checkAttributes(onComplete, ['expression', 'sequence', 'enclosingElementProperty'])
+  parser.checkAttributes(onComplete, ['expression', 'sequence', ...OF_RESULT])
   const expression = parser.expression(onComplete, 'expression')
   const branch = parser.branch(onComplete)
   const limits = parseCondition(condition, parser)
   if (expression === undefined || limits === undefined) return undefined
   const enclosing = onComplete.attribute('enclosingElementProperty')
-  return { ...limits, id: element.attribute('id'), expression, enclosing, onComplete: branch }
+  const type = parser.choice(onComplete, 'aggregateElementType', ['root', 'child'], 'root')
+  if (type === undefined) return undefined
+  const joinsContent = type === 'child'
+  return { ...limits, id: element.attribute('id'), expression, enclosing, joinsContent, onComplete: branch }
 }
 
 function parseCondition(
@@ -123,15 +129,23 @@ export function compileCount(count: Count, context: CompileContext): (message: M
 
 /** Joins the copies into the first of them, and runs `onComplete`. */
 export function compileCompletion(
-  { expression, enclosing, onComplete }: Pick<AggregateSettings, 'expression' | 'enclosing' | 'onComplete'>,
+  settings: Pick<AggregateSettings, 'expression' | 'enclosing' | 'joinsContent' | 'onComplete'>,
   context: CompileContext,
 ): Aggregation['complete'] {
-  const evaluate = context.compileExpression(expression)
-  const run = context.compileBranch(onComplete)
+  const { enclosing, joinsContent } = settings
+  const find = context.compileExpression(settings.expression)
+  const evaluate = joinsContent ? (message: Message) => contentOf(find(message)) : find
+  const run = context.compileBranch(settings.onComplete)
   return (first, arrived) => {
     join(first, arrived, evaluate, enclosing === '' ? undefined : first.get('default', enclosing))
     return run(first)
   }
+}
+
+/** What elements hold; another value is itself. */
+function contentOf(value: Value): Value {
+  if (typeof value !== 'object' || value.kind === 'json') return value
+  return { kind: 'xml', nodes: value.nodes.flatMap(node => (typeof node === 'string' ? [node] : node.children)) }
 }
 
 function join(first: Message, arrived: readonly Message[], evaluate: Evaluate, enclosing: Value | undefined): void {

@@ -30,6 +30,8 @@ interface FinderSettings extends Omit<Wanted, 'key'> {
   readonly methods: readonly string[]
   /** Request fields that do not count, in lower case; `*` for all. */
   readonly excluded: readonly string[]
+  /** The only request fields that count, in lower case; empty: all that are not excluded. */
+  readonly included: readonly string[]
   readonly addsAge: boolean
   readonly onHit: Branch | null
 }
@@ -83,16 +85,18 @@ async function find(message: Message, settings: FinderSettings, hit: Run | null)
 }
 
 /** What the response depends on: API, method, path and query, request fields, and the body of methods with one. */
-function keyOf(message: Message, { excluded }: FinderSettings): string {
+function keyOf(message: Message, { excluded, included }: FinderSettings): string {
   const { api, transfer } = servicesOf(message)
   const { method, target } = message.head
   const hash = createHash('sha256').update(JSON.stringify([api, method, target, message.to]))
-  if (!excluded.includes('*')) {
+  const counts = (name: string) =>
+    included.length > 0 ? included.includes(name) : !excluded.includes(name) && !NOT_KEPT.includes(name)
+  if (included.length > 0 || !excluded.includes('*')) {
     const fields = [...message.keptFields(), ...message.fields()].map(([name, value]) => [
       name.toLowerCase(),
       textOf(value),
     ])
-    const counted = fields.filter(([name]) => !excluded.includes(name!) && !NOT_KEPT.includes(name!))
+    const counted = fields.filter(([name]) => counts(name!))
     hash.update(JSON.stringify(counted.sort()))
   }
   const { body } = method === 'GET' || method === 'HEAD' ? { body: null } : transfer(message)
@@ -156,6 +160,7 @@ function parseFinder(element: XmlElement, parser: SequenceParser): FinderSetting
     sizeMax,
     methods: methods.includes('*') ? [] : methods,
     excluded: list(text('headersToExcludeInHash').toLowerCase()),
+    included: list(text('headersToIncludeInHash').toLowerCase()),
     statuses,
     obeysResponse: text('enableCacheControl') === 'true',
     addsAge: text('includeAgeHeader') === 'true',
@@ -164,13 +169,15 @@ function parseFinder(element: XmlElement, parser: SequenceParser): FinderSetting
 }
 
 const PROTOCOL = [
-  ...['methods', 'headersToExcludeInHash', 'responseCodes', 'enableCacheControl', 'includeAgeHeader', 'hashGenerator'],
+  ...['methods', 'headersToExcludeInHash', 'headersToIncludeInHash', 'responseCodes'],
+  ...['enableCacheControl', 'includeAgeHeader', 'hashGenerator'],
 ]
 
 function parseHit(element: XmlElement | undefined, parser: SequenceParser): FinderSettings['onHit'] {
   if (element === undefined) return null
   parser.checkAttributes(element, ['sequence'])
-  return parser.branch(element)
+  // As on the reference platform an empty one is none: the kept response goes to the client.
+  return element.has('sequence') || element.children.length > 0 ? parser.branch(element) : null
 }
 
 function list(text: string): readonly string[] {

@@ -27,6 +27,9 @@ interface LogSettings {
   readonly level: (typeof LEVELS)[number]
   readonly category: (typeof CATEGORIES)[number]
   readonly separator: string
+  /** Parts beside those of the level. */
+  readonly hasPayload: boolean
+  readonly hasId: boolean
   /** Template in the first place of the text; null for none. */
   readonly message: Expression | null
   readonly properties: readonly { readonly name: string; readonly value: Expression }[]
@@ -34,7 +37,7 @@ interface LogSettings {
 
 export const log = mediator<LogSettings>({
   name: 'log',
-  attributes: ['level', 'category', 'separator'],
+  attributes: ['level', 'category', 'separator', 'logFullPayload', 'logMessageID'],
   elements: ['property', 'message'],
 
   parse(element, parser) {
@@ -51,27 +54,31 @@ export const log = mediator<LogSettings>({
       const value = parser.valueOrExpression(child)
       return name === undefined || value === undefined ? [] : [{ name, value }]
     })
+    const [payload, hasId] = [parser.flag(element, 'logFullPayload'), parser.flag(element, 'logMessageID')]
     if (level === undefined || category === undefined || message === undefined) return undefined
+    if (payload === undefined || hasId === undefined) return undefined
+    const hasPayload = payload || level === 'full'
     const separator = element.has('separator') ? element.attribute('separator') : ', '
-    return { level, category, separator, message, properties }
+    return { level, category, separator, hasPayload, hasId, message, properties }
   },
 
-  needs({ level, message, properties }, context) {
-    if (level === 'full') return 'worker'
+  needs({ hasPayload, message, properties }, context) {
+    if (hasPayload) return 'worker'
     const values = [...(message === null ? [] : [message]), ...properties.map(({ value }) => value)]
     return mostOf('heads', ...values.map(value => context.expression(value)))
   },
 
-  compile({ level, category, separator, message: template, properties }, context) {
+  compile({ level, category, separator, hasPayload, hasId, message: template, properties }, context) {
     const evaluateTemplate = template === null ? null : context.compileExpression(template)
     const evaluates = properties.map(({ name, value }) => ({ name, evaluate: context.compileExpression(value) }))
     return message => {
       message.dependsOnRequest = true
       const parts = level === 'simple' || level === 'full' ? [`To: ${message.to}`] : []
+      if (hasId) parts.push(`MessageID: ${textOf(message.get('default', 'MessageID'))}`)
       if (level === 'headers') parts.push(...fieldsOf(message))
       if (evaluateTemplate !== null) parts.push(maskedText(message, evaluateTemplate))
       for (const { name, evaluate } of evaluates) parts.push(`${name} = ${maskedText(message, evaluate)}`)
-      if (level === 'full') parts.push(`Payload: ${message.secrets.mask(payloadText(message))}`)
+      if (hasPayload) parts.push(`Payload: ${message.secrets.mask(payloadText(message))}`)
       const text = parts.join(separator).slice(0, TEXT_MAX)
       context.log(CATEGORY_LEVELS[category], 'sequence log', { SEQUENCE: context.location, MESSAGE: text })
       return true

@@ -80,7 +80,10 @@ export const scatterGather = mediator<ScatterSettings>({
     const { expression, condition, timeoutMs } = limits
     const [min, max] = [compileCount(limits.min, context), compileCount(limits.max, context)]
     const holds = condition === null ? null : context.compileExpression(condition)
-    const complete = compileCompletion({ expression, enclosing: isXml ? ENCLOSING : '', onComplete: NO_STEPS }, context)
+    const complete = compileCompletion(
+      { expression, enclosing: isXml ? ENCLOSING : '', joinsContent: false, onComplete: NO_STEPS },
+      context,
+    )
     const runs = targets.map(target => compileTarget(target, null, context))
     return async message => {
       const aggregation: Aggregation = { timeoutMs, min: min(message), max: max(message), complete }
