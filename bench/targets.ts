@@ -123,7 +123,8 @@ const NPM = ['http-proxy', 'fast-proxy', 'reply-from']
 const NO_FAILURES: readonly MetricName[] = ['refusedCount', 'unansweredCount']
 /** Resident MiB by reactors: 100, 115 and 260 MB. */
 const RESIDENT_MIB = { 1: 95.4, 2: 109.7, 16: 248 } as const
-const FIVE_COUNTERS_NS = 450
+/** 450 with a reading of the clock, which takes 45. */
+const FIVE_COUNTERS_NS = 405
 const ACCESS_LINE_US = 3
 /** 2.5 KB. */
 const IDLE_CONNECTION_KIB = 2.44
@@ -155,7 +156,7 @@ export const TARGETS: readonly Target[] = [
   ratio('secured-one', secured({ metric: CPU, references: ['haproxy'], atMost: 0.286 })),
   ratio('secured-1000', secured({ metric: CPU, references: ['haproxy'], atMost: 0.286 })),
   figure('mediation-delay', ['loopP99Ms'], 2, 'sluice-mediated'),
-  programFigure('throttle', 'ns that five counters add', countersPlace('five counters'), FIVE_COUNTERS_NS),
+  programFigure('throttle', 'ns of five counters beyond the clock', countersPlace('five counters'), FIVE_COUNTERS_NS),
   programFigure('access-log', 'µs to format a JSON line', accessLinePlace('json, no query'), ACCESS_LINE_US),
   {
     what: 'every row with a target reaches it, scaled by what bare nginx passes',

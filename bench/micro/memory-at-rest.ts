@@ -63,8 +63,8 @@ writeHome(
   Array.from({ length: 10 }, (_, index) => ({ name: `Api${index}`, context: `/api/${index}`, ports: [9] })),
 )
 
-/** Three ports from here on are free, very likely: the system gives out those above. */
-const portOfRun = (): number => 10_000 + Math.floor(Math.random() * 20_000)
+/** Three ports from here on are free, very likely: scenarios use those below, and the system gives out those above. */
+const portOfRun = (): number => 24_000 + Math.floor(Math.random() * 8000)
 
 function startGateway(reactors: number, launcher: string): Program {
   const port = portOfRun()

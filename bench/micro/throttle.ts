@@ -51,7 +51,7 @@ globalThis.gc?.()
 const mib = (bytes: number) => bytes / 2 ** 20
 const { live } = new CounterListing(large).occupancy
 const memory = new MeasuredTable('A million keys', { '': 2 })
-memory.row('counters', live)
+memory.row('counters', live.toLocaleString('en-US'))
 memory.row('µs of a new counter', inserting.user / MILLION)
 memory.row('resident MiB of the table, with handles that are garbage', mib(process.memoryUsage.rss() - rssOfKeys))
 memory.row('resident MiB before, with the texts of the keys', mib(rssOfKeys - rssBefore))
