@@ -7,7 +7,7 @@ import { FAULT, type FaultCode, NO_ENDPOINT_FOR_KEY_TYPE, NO_ENDPOINT_SEQUENCES 
 import type { Failure, FilterResult } from './exchange/contract.ts'
 import type { Exchange } from './exchange/exchange.ts'
 import type { TraceContext } from './exchange/trace-context.ts'
-import type { BackendTunnelPeer } from './exchange/tunnel.ts'
+import type { BackendTunnelPeer } from './exchange/tunnel-peer.ts'
 import { NO_SUCH_API, type Outcome, type LocalResponse, type Refusal, refusal } from './exchange/outcome.ts'
 import { METHODS } from './exchange/resource.ts'
 import { reasonPhrase } from '../faults/fault-details.ts'

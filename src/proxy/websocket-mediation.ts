@@ -6,7 +6,7 @@
 import type { Exchange } from './exchange/exchange.ts'
 import { type Refusal, refusal } from './exchange/outcome.ts'
 import type { Report } from './exchange/connection-context.ts'
-import type { BackendTunnelPeer } from './exchange/tunnel.ts'
+import type { BackendTunnelPeer } from './exchange/tunnel-peer.ts'
 import { WEBSOCKET_REFUSED } from '../faults/error-codes.ts'
 import { faultFormat } from '../faults/fault-format.ts'
 import { describeRequest } from '../faults/fault-message.ts'

@@ -7,7 +7,7 @@
 import type { Failure } from '../proxy/exchange/contract.ts'
 import type { Exchange } from '../proxy/exchange/exchange.ts'
 import type { ConnectionContexts } from '../proxy/exchange/connection-context.ts'
-import type { BackendTunnelPeer } from '../proxy/exchange/tunnel.ts'
+import type { BackendTunnelPeer } from '../proxy/exchange/tunnel-peer.ts'
 import { corsPolicyOf } from '../filters/cors-policy.ts'
 import type { Head } from '../http1/head.ts'
 import { arena } from '../http1/llhttp.ts'

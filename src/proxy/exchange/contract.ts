@@ -9,7 +9,7 @@ import type { ConnectionAddresses } from '../../socket/proxy-header.ts'
 import type { Exchange } from './exchange.ts'
 import type { ReadBuffer } from './read-buffer.ts'
 import type { KeptResponse, Outcome } from './outcome.ts'
-import type { BackendTunnelPeer } from './tunnel.ts'
+import type { BackendTunnelPeer } from './tunnel-peer.ts'
 
 /** undefined: the request goes on. A promise holds the request back until it settles. */
 export type FilterResult = Outcome | undefined | Promise<Outcome | undefined>

@@ -6,7 +6,7 @@ import type { ApiMediation, ExchangeMediation } from '../exchange/api-mediation.
 import type { BodyPart, Failure, SourceSide, Target } from '../exchange/contract.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import type { KeptResponse } from '../exchange/outcome.ts'
-import { type BackendTunnelPeer, declineTunnel } from '../exchange/tunnel.ts'
+import { type BackendTunnelPeer, declineTunnel } from '../exchange/tunnel-peer.ts'
 import { type FlowContext, HeadFlow, type HeadOutcome } from './head-flows.ts'
 import { hasNoContent } from './message-edit.ts'
 import { ByOperation } from './by-operation.ts'

@@ -15,7 +15,7 @@ import type { Exchange } from '../exchange/exchange.ts'
 import { HeadEdit } from '../exchange/head-edit.ts'
 import type { MessageCheck, MessageVerdict } from '../exchange/message-inspection.ts'
 import { type Outcome, type Refusal, refusal } from '../exchange/outcome.ts'
-import { type BackendTunnelPeer, declineTunnel } from '../exchange/tunnel.ts'
+import { type BackendTunnelPeer, declineTunnel } from '../exchange/tunnel-peer.ts'
 import { refusalOfWorker, reportRefusal } from './mediation-refusals.ts'
 import { type Admission, failureOf, type MediationServices, type OperationFlows } from './mediation-services.ts'
 

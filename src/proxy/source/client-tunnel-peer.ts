@@ -1,7 +1,7 @@
 /** A client connection as one side of a tunnel. */
 import type { ReadBuffer } from '../exchange/read-buffer.ts'
 import type { WriteBuffer } from '../exchange/write-buffer.ts'
-import type { CloseMode, TunnelPeer } from '../exchange/tunnel.ts'
+import type { CloseMode, TunnelPeer } from '../exchange/tunnel-peer.ts'
 import { METRIC } from '../../observe/metrics.ts'
 import type { Loss } from '../../protocol/failure-table.ts'
 import type { Machine } from '../../protocol/machine.ts'

@@ -3,7 +3,7 @@
  * reset overtakes the last response. LINGER_MS and LINGER_BYTES_MAX are its limits.
  */
 import type { ConnectionContext } from '../exchange/connection-context.ts'
-import type { CloseMode } from '../exchange/tunnel.ts'
+import type { CloseMode } from '../exchange/tunnel-peer.ts'
 import type { Machine } from '../../protocol/machine.ts'
 import { EVENT } from '../../protocol/states.ts'
 import type { ByteSocket } from '../../socket/byte-socket.ts'
