@@ -53,9 +53,7 @@ function connectionsIn(side: string, state: string): string {
   return `document.querySelector('#diagram-${side} [data-state=${state}] .number')?.textContent`
 }
 
-function inBrowser(title: string, run: () => Promise<void> | void): void {
-  test(title, { skip }, run)
-}
+const inBrowser = (title: string, run: () => Promise<void> | void): void => void test(title, { skip }, run)
 
 function project(name: string, context: string, more: object = {}): string {
   const endpointConfig = { endpoint_type: 'http', production_endpoints: { url: `http://127.0.0.1:${backend.port}` } }
@@ -213,8 +211,9 @@ inBrowser('pools, caches and threads are told with their sizes', async () => {
   await show('pools')
   const [clients, tokens] = [rowOf('pools-table', 'client connections'), rowOf('caches-table', 'tokens')]
   await browser.until(`Number(${clients}?.[1]) >= 1 && Number(${clients}[2].replaceAll(',', '')) > 100`)
-  await browser.until(`Number(${tokens}?.[1]) >= 3 && Number(${tokens}[2]) >= 1 && / %$/.test(${tokens}[3])`)
-  for (const name of ['http', 'https', 'background']) await browser.until(rowOf('pools-table', `workers, ${name}`))
+  await browser.until(`Number(${tokens}?.[1]) >= 1 && Number(${tokens}[2]) >= 3 && / %$/.test(${tokens}[4])`)
+  for (const name of ['workers, http', 'workers, https', 'workers, background', 'key manager database'])
+    await browser.until(rowOf('pools-table', name))
   for (const name of ['primary', 'control', 'reactor-0'])
     await browser.until(`/^[\\d.]+ MiB$/.test(${rowOf('threads-table', name)}?.[2])`)
   client.destroy()

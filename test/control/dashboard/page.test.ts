@@ -2,9 +2,11 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { METRIC } from '../../../src/observe/metrics.ts'
 import { describeMachines } from '../../../src/control/dashboard/machines.ts'
 import { bytes, duration, milliseconds, span } from '../../../src/control/dashboard/page/format.js'
 import { linesOf, place, route } from '../../../src/control/dashboard/page/layout.js'
+import { CACHES, DATABASES } from '../../../src/control/dashboard/page/pools.js'
 import { History, perSecond, POINTS, quantile } from '../../../src/control/dashboard/page/rates.js'
 
 const QUANTILES: readonly (readonly [share: number, counts: readonly number[], expected: number | null])[] = [
@@ -93,6 +95,13 @@ test('a state that the page does not know is drawn too', () => {
   const plan = place(['REQUEST_READY', 'NEW_STATE', 'NEWER_STATE'], false)
   assert.equal(plan.boxes.size, 3)
   assert.ok(plan.boxes.get('NEW_STATE')!.y > plan.boxes.get('REQUEST_READY')!.y)
+})
+
+test('every cache and database of the page has counts', () => {
+  for (const of of Object.values(CACHES)) assert.ok(`${of}Entries` in METRIC, of)
+  for (const of of Object.values(DATABASES)) {
+    for (const figure of ['Used', 'Limit', 'Highest']) assert.ok(`${of}${figure}` in METRIC, of + figure)
+  }
 })
 
 test('a long name of a state takes several lines', () => {

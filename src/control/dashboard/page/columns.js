@@ -104,11 +104,14 @@ function cachesTable() {
     'Caches',
     [
       word('Cache', (_, name) => name),
+      number('Entries', row => row.entries),
       number('Hits', row => row.hits),
       number('Misses', row => row.misses),
       number('Hit rate', row => row.hits / (row.hits + row.misses), percent),
+      number('Evicted', row => row.evictions),
+      number('Size', row => row.bytes, bytes),
     ],
-    { sort: 1, isDescending: true },
+    { sort: 2, isDescending: true, empty: 'No cache has been used.' },
   )
 }
 

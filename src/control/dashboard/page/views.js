@@ -4,6 +4,7 @@ import { openTables } from './columns.js'
 import { byId, element, setAttribute, setText } from './dom.js'
 import { bytes, clock, count, milliseconds, rate, span } from './format.js'
 import { Parts } from './parts.js'
+import { cacheRows, poolRows, threadRows } from './pools.js'
 import { perSecond, quantile } from './rates.js'
 
 /** Name, title, series with the variables of their colours, options of the chart. */
@@ -51,15 +52,6 @@ const FIGURES = [
 ]
 /** Without a change rates fall to 0 after this time. */
 const APIS_MS = 6000
-const CACHES = [
-  ['tokens', ['tokenHits', 'tokenRefusedHits'], ['tokenMisses']],
-  ['passwords', ['passwordHits'], ['passwordMisses']],
-  ['verified secrets', ['verifiedSecretHits'], ['verifiedSecretMisses']],
-  ['introspections', ['introspectionHits'], ['introspectionMisses']],
-  ['backend JWTs', ['backendJwtHits'], ['backendJwtMisses']],
-  ['user claims', ['userClaimsHits'], ['userClaimsMisses']],
-  ['resources', ['resourceCacheHits'], ['resourceCacheMisses']],
-]
 
 const NO_TIMES = { p50: null, p95: null, p99: null, backend: null }
 
@@ -196,39 +188,10 @@ export class Views {
   }
 }
 
-/** Delays of the last round; `before`: undefined in the first one. */
-function threadRows(threads = {}, before = {}) {
-  return Object.entries(threads).map(([name, row]) => {
-    const { delayed = row.delayed, delaySeconds = row.delaySeconds } = before[name] ?? {}
-    const turns = row.delayed - delayed
-    return [name, { ...row, delayMs: turns > 0 ? ((row.delaySeconds - delaySeconds) / turns) * 1000 : null }]
-  })
-}
-
 function reactorsOf({ reactors = 0, level = '', silent = 0 }) {
   if (reactors === 0) return 'no reactors'
   const late = silent > 0 ? `, ${silent} silent` : ''
   return `${reactors} ${reactors === 1 ? 'reactor' : 'reactors'} (${level}${late})`
-}
-
-function poolRows({ pools = {}, poolHistory = {}, connections = {} }) {
-  const rows = Object.entries(connections).map(([side, { open, limit }]) => {
-    return [
-      `${side === 'clients' ? 'client' : 'backend'} connections`,
-      { used: open, limit, share: limit > 0 ? open / limit : Number.NaN },
-    ]
-  })
-  for (const [name, { running, max, highest, waiting }] of Object.entries(pools)) {
-    const history = poolHistory[name === 'background' ? 'background' : 'mediation']
-    const refused = name === 'https' || history === undefined ? undefined : history.queueFull + history.memory
-    rows.push([`workers, ${name}`, { used: running, limit: max, share: running / max, highest, waiting, refused }])
-  }
-  return rows
-}
-
-function cacheRows(counts) {
-  const sum = names => names.reduce((all, name) => all + (counts[name] ?? 0), 0)
-  return CACHES.map(([name, hits, misses]) => [name, { hits: sum(hits), misses: sum(misses) }])
 }
 
 function statusRates(now = {}, before = {}, seconds) {
