@@ -90,7 +90,7 @@ export function openDashboard(options: DashboardOptions): Dashboard {
   guarded('events', (context, user) => {
     // hono serves HEAD by GET, and nobody would read or end the stream.
     if (context.req.method !== 'GET') return context.json({ error: 'only GET' }, 405, { Allow: 'GET' })
-    const viewer = { session: user.session, isAllowed: () => signIn.holds(context, user) }
+    const viewer = { session: user.session, isAllowed: async () => isOpen() && signIn.holds(context, user) }
     const stream = feed.open(viewer)
     if (stream === null) return context.json({ error: 'too many viewers' }, 503)
     return new Response(stream, { headers: { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' } })

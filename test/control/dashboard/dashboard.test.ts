@@ -268,6 +268,12 @@ const ENDINGS: readonly (readonly [string, () => Promise<unknown> | void])[] = [
       aheadMs += DAY_MS
     },
   ],
+  [
+    'a page that is switched off',
+    () => {
+      isOpen = false
+    },
+  ],
   ['a role that is taken away', async () => registry.users.update((await operator()).id, { roles: [] })],
   ['a locked account', async () => registry.users.update((await operator()).id, { isLocked: true })],
   ['a changed password', async () => registry.users.setPassword((await operator()).id, 'another-Pass-3')],
