@@ -106,7 +106,8 @@ ${RUNNING_GATEWAY}`,
 running and waiting count the whole process, as core, max and queue do.
 ${RUNNING_GATEWAY}`,
   advise: `Makes no load: reads what the gateway has counted since its start. A proposal comes with its calculation.
-With --json: the machine, and findings with verdict (hit or ample), key, current, proposed, seen and reason.
+With --json: machine, traffic (requests, seconds), findings with verdict (hit or ample), key, current, proposed, seen
+and reason.
 ${RUNNING_GATEWAY}`,
   tune: `sluice tune /orders/1.0.0/list        against this API of the home, and its real backend
 sluice tune --delays FILE             against a synthetic backend with recorded delays

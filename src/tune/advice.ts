@@ -31,9 +31,24 @@ const OPEN_FILES = 'ulimit -n (LimitNOFILE)'
 const PROCESSORS = 'processors'
 /** Of a limit with fewer uses nothing is said. */
 const USES_MIN = 100
+/** Fewer requests tell of no limit that it is near or not. */
+export const TRAFFIC_MIN = USES_MIN
 const AMPLE_SHARE = 0.25
 const LONG_WAIT_S = 0.1
 const AGAIN = 'counts do not say by how much it was exceeded: twice the limit, and then look again'
+
+/** What the counters come from. */
+export interface Traffic {
+  readonly requests: number
+  /** Since the start of the gateway. */
+  readonly seconds: number
+}
+
+export function trafficOf(usage: UsageReport, nowMs = Date.now()): Traffic {
+  const metrics = new MetricsText(usage.metrics)
+  const startS = metrics.find('process_start_time_seconds') ?? nowMs / 1000
+  return { requests: metrics.count('requests_total'), seconds: Math.max(0, Math.floor(nowMs / 1000 - startS)) }
+}
 
 export function advise(usage: UsageReport): readonly Finding[] {
   const metrics = new MetricsText(usage.metrics)
@@ -57,9 +72,15 @@ function hit(key: string, current: number | null, proposed: number | null, seen:
 function clientConnections({ values, machine }: UsageReport, metrics: MetricsText): readonly Finding[] {
   const refused = (limit: string): number => metrics.count('client_connections_refused_total', { limit })
   const accepted = metrics.count('client_connections_accepted_total')
-  const limited = (count: number, key: string): readonly Finding[] => {
+  // The count is that of both transports, and of limits that a reload has raised since (D613).
+  const wasFull = ([path, limit]: Limited): boolean => {
+    const transport = path.startsWith(HTTPS) ? 'https' : 'http'
+    const highest = metrics.find('client_pool_connections_highest', { transport })
+    return highest === null || highest >= limit
+  }
+  const limited = (count: number, limits: readonly Limited[]): readonly Finding[] => {
     if (count === 0) return []
-    return limitedTransports(values, key).map(([path, limit]) => {
+    return limits.map(([path, limit]) => {
       const most = machine.clients < 0 ? limit * 2 : Math.min(limit * 2, machine.clients)
       const seen = `${plural(count, 'client connection')} reset, ${accepted} accepted`
       const proposed = most > limit ? most : null
@@ -68,8 +89,8 @@ function clientConnections({ values, machine }: UsageReport, metrics: MetricsTex
     })
   }
   return [
-    ...limited(refused('all'), 'max_open_connections'),
-    ...limited(refused('per_client'), 'max_connections_per_client'),
+    ...limited(refused('all'), limitedTransports(values, 'max_open_connections').filter(wasFull)),
+    ...limited(refused('per_client'), limitedTransports(values, 'max_connections_per_client')),
     ...(accepted < USES_MIN ? [] : ampleClients(values, metrics)),
     ...openFiles(refused('descriptors') + metrics.count('accept_pauses_total'), 'client connection', machine),
   ]
@@ -94,11 +115,10 @@ function openFiles(
   return [hit(OPEN_FILES, limit, limit === 0 ? null : limit * 2, seen, `${sum}; ${AGAIN}`)]
 }
 
+type Limited = readonly [path: string, limit: number]
+
 /** A transport without a limit of its own for this key cannot have refused. */
-function limitedTransports(
-  values: UsageReport['values'],
-  key: string,
-): readonly (readonly [path: string, limit: number])[] {
+function limitedTransports(values: UsageReport['values'], key: string): readonly Limited[] {
   return TRANSPORTS.flatMap(section => {
     const limit = values[`${section}.${key}`]
     return limit === undefined || limit < 0 ? [] : [[`${section}.${key}`, limit] as const]
@@ -118,9 +138,17 @@ function backendConnections({ values, machine }: UsageReport, metrics: MetricsTe
   const limits = limitedTransports(values, 'http.max.connection.per.host.port')
   const least = Math.min(...limits.map(([, limit]) => limit))
   if (machine.backends >= 0 && machine.backends < least) return openFiles(refused, 'backend connection', machine)
-  const seen = `${plural(refused, 'request')} refused with 101600, ${plural(opened, 'backend connection')} opened`
-  // Only the smallest limit can be blamed: the metrics do not tell the transports apart.
-  const blamed = limits.filter(([, limit]) => limit === least)
+  const pools = metrics.samples('backend_pool_connections_limit')
+  const full = pools.filter(({ labels, value }) => {
+    const { backend = '' } = labels
+    return metrics.count('backend_pool_connections_highest', { backend }) >= value
+  })
+  const names = full.length === 0 ? '' : ` (${full.map(({ labels }) => labels.backend).join(', ')})`
+  const counts = `${plural(refused, 'request')} refused with 101600, ${plural(opened, 'backend connection')} opened`
+  const seen = `${counts}${names}`
+  // Of no backend anything is known: only the smallest limit can be blamed.
+  const reached = pools.length === 0 ? [least] : full.map(({ value }) => value)
+  const blamed = limits.filter(([, limit]) => reached.includes(limit))
   return blamed.map(([path, limit]) => hit(path, limit, limit * 2, seen, `2 x ${limit} = ${limit * 2}; ${AGAIN}`))
 }
 

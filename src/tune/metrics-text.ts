@@ -22,12 +22,18 @@ export class MetricsText {
     })
   }
 
-  /** Sum of the samples of `sluice_NAME` with these labels; null without any. */
-  find(name: string, labels: Readonly<Record<string, string>> = {}): number | null {
+  /** Samples of `sluice_NAME`, or of a name with its own prefix, that have these labels. */
+  samples(name: string, labels: Readonly<Record<string, string>> = {}): readonly Sample[] {
+    const full = name.startsWith('process_') ? name : `sluice_${name}`
     const wanted = Object.entries(labels)
-    const found = this.#samples.filter(
-      sample => sample.name === `sluice_${name}` && wanted.every(([label, value]) => sample.labels[label] === value),
+    return this.#samples.filter(
+      sample => sample.name === full && wanted.every(([label, value]) => sample.labels[label] === value),
     )
+  }
+
+  /** Sum of the samples of `samples`; null without any. */
+  find(name: string, labels: Readonly<Record<string, string>> = {}): number | null {
+    const found = this.samples(name, labels)
     return found.length === 0 ? null : found.reduce((sum, { value }) => sum + value, 0)
   }
 

@@ -7,6 +7,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { home, leave, sluice, start } from '../harness/operator.ts'
@@ -18,16 +19,16 @@ after(leave)
 
 test('advise names the limit that the running gateway has hit', async () => {
   const gateway = await start(home(), ['transport.passthru_http.target.max_bytes=50'])
-  assert.match((await sluice(gateway.home, 'advise')).out, /^no limit was hit since the start\n/)
+  assert.match((await sluice(gateway.home, 'advise')).out, /^no limit was hit since the start \(0 requests in /)
   await ask(gateway.port, 'GET', `/t/${'x'.repeat(99)}`)
   const { code, out } = await sluice(gateway.home, 'advise')
   assert.equal(code, 0)
   assert.match(
     out,
-    /^1 limit hit\n\nhit {4}transport\.passthru_http\.target\.max_bytes = 50 -> 100\n {7}1 response with 414\n/,
+    /^1 limit hit \(1 request in \d+ \w+\): too few to tell which limits are near\n\nhit {4}transport\.passthru_http\.target\.max_bytes = 50 -> 100\n {7}1 response with 414\n/,
   )
-  const { findings } = JSON.parse((await sluice(gateway.home, 'advise', '--json')).out)
-  assert.equal(findings[0].proposed, 100)
+  const { findings, traffic } = JSON.parse((await sluice(gateway.home, 'advise', '--json')).out)
+  assert.deepEqual([findings[0].proposed, traffic.requests], [100, 1])
   assert.equal((await sluice(gateway.home, 'advise', 'x')).code, 2)
 })
 
@@ -51,9 +52,10 @@ for (const [words, reason] of MISTAKES) {
 
 interface Result {
   readonly knobs: readonly {
+    readonly key: string
     readonly optimum: number
     readonly verdict: string
-    readonly points: readonly { readonly value: number }[]
+    readonly points: readonly { readonly value: number; readonly failed: number }[]
   }[]
   readonly proposals: readonly { readonly key: string; readonly value: number }[]
   readonly generator: { readonly isBottleneck: boolean }
@@ -66,6 +68,8 @@ async function tuned(at: ReturnType<typeof home>, ...words: string[]): Promise<R
   return JSON.parse(out)
 }
 
+const printed = ({ knobs: [knob] }: Result): string => JSON.stringify(knob?.points, ['value', 'throughput', 'failed'])
+
 function assertNear({ knobs: [knob] }: Result, expected: number): void {
   const grid = knob!.points.map(({ value }) => value)
   const steps = Math.abs(grid.indexOf(knob!.optimum) - grid.indexOf(expected))
@@ -77,6 +81,7 @@ async function listening(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
+const HTTP = 'transport.passthru_http'
 const REAL = { skip: !IS_LONG }
 
 /**
@@ -152,4 +157,75 @@ test('flows on workers: at most one step beyond the processors', REAL, async t =
   const body = JSON.stringify({ pet: 1, more: 'x'.repeat(50_000) })
   const result = await tuned(at, '--only', 'workers', '-d', body, '-H', 'Content-Type: application/json')
   assert.ok(result.knobs[0]!.optimum <= 8, String(result.knobs[0]!.optimum))
+})
+
+/** Blocks its thread; each reactor has one. */
+const HANDLER = `const cell = new Int32Array(new SharedArrayBuffer(4))
+export async function request() { Atomics.wait(cell, 0, 0, 20) }
+`
+const HANDLERS = `enabled_global_handlers = ["slow"]
+[handlers]
+pool_size = 1
+[[synapse_handlers]]
+name = "slow"
+class = "slow.mjs"
+[${HTTP}]
+reactors = 1
+`
+
+const SEVERAL = { skip: !IS_LONG || availableParallelism() < 2 }
+
+test('a thread of each reactor that is the bottleneck: as many reactors as processors', SEVERAL, async t => {
+  const backend = createServer((_, response) => response.end('ok'))
+  t.after(() => backend.close().closeAllConnections())
+  const at = home(await listening(backend))
+  writeFileSync(join(at.path, 'slow.mjs'), HANDLER)
+  writeFileSync(join(at.path, 'deployment.toml'), HANDLERS)
+  const result = await tuned(at, '--only', 'reactors')
+  assert.deepEqual(
+    result.proposals.map(({ key, value }) => [key, value]),
+    [['reactors', availableParallelism()]],
+    printed(result),
+  )
+})
+
+const ONE_AT_ONCE = `[${HTTP}]\nworker_pool_size_core = 1\nworker_pool_size_max = 1\n`
+
+test('messages of 8 clients that one worker serves in turn: the shortest queue that refuses none', REAL, async t => {
+  const [backend, service] = [createServer((_, response) => response.end('ok')), backendWithSlots(1)]
+  t.after(() => {
+    for (const server of [backend, service]) server.close().closeAllConnections()
+  })
+  const at = home(await listening(backend))
+  put(at, 'synapse-configs/default/sequences/WSO2AM--Ext--In.xml', calling(await listening(service)))
+  writeFileSync(join(at.path, 'deployment.toml'), ONE_AT_ONCE)
+  const result = await tuned(at, '--only', 'queue', '--clients', '8')
+  const [knob] = result.knobs
+  assert.deepEqual([knob?.optimum, result.proposals], [8, []], printed(result))
+  for (const { value, failed } of knob!.points) assert.equal(failed > 0.01, value >= 0 && value < 7, printed(result))
+})
+
+test('requests with a head of 10,000 bytes: the smallest buffer that holds it', REAL, async t => {
+  const backend = createServer((_, response) => response.end('ok'))
+  t.after(() => backend.close().closeAllConnections())
+  const at = home(await listening(backend))
+  writeFileSync(join(at.path, 'deployment.toml'), `[${HTTP}]\nio_buffer_size = 65536\n`)
+  const result = await tuned(at, '--only', 'buffer', '-H', `X-Long: ${'x'.repeat(10_000)}`)
+  const [knob] = result.knobs
+  assert.equal(knob?.optimum, 16_384, printed(result))
+  assert.deepEqual(
+    knob.points.map(({ failed }) => failed),
+    [1, 1, 0, 0, 0],
+  )
+})
+
+test('sizes without an effect on a backend that takes 100 ms: no difference is seen', REAL, async t => {
+  const backend = createServer((_, response) => void setTimeout(() => response.end('ok'), 100))
+  t.after(() => backend.close().closeAllConnections())
+  const at = home(await listening(backend))
+  const words = ['--seconds', '1', '--repeats', '3', '--seed', '1', '--clients', '4']
+  const { code, out, err } = await sluice(at, 'tune', '/t/', ...words, '--only', 'reactors,workers,queue,buffer')
+  assert.equal(code, 0, err)
+  assert.equal(out.match(/^no difference seen, .* stays: one of less than \d+ % would not show/gm)?.length, 4, out)
+  assert.match(out, /Proposed changes\nnone: /)
 })

@@ -116,6 +116,60 @@ for (const [options, load, key, proposed] of GATEWAYS) {
   })
 }
 
+test('a transport with a limit of its own that is not full is not blamed for the other one', () => {
+  const http = { max_open_connections: 10, 'http.max.connection.per.host.port': 2 }
+  const https = { max_open_connections: 5, 'http.max.connection.per.host.port': 8 }
+  const counters = `sluice_client_connections_refused_total{limit="all"} 7
+sluice_client_pool_connections_highest{transport="http"} 10
+sluice_client_pool_connections_highest{transport="https"} 4
+sluice_faults_total{side="target",base="101600"} 7
+sluice_backend_pool_connections_highest{backend="plain:80"} 1
+sluice_backend_pool_connections_limit{backend="plain:80"} 2
+sluice_backend_pool_connections_highest{backend="secured:443"} 8
+sluice_backend_pool_connections_limit{backend="secured:443"} 8
+`
+  const usage = { ...usageOf(planGateway([], { http, https }).plan), metrics: counters }
+  assert.deepEqual(
+    hits(usage).map(({ key, proposed }) => [key, proposed]),
+    [
+      [`${HTTP}.max_open_connections`, 20],
+      ['transport.passthru_https.http.max.connection.per.host.port', 16],
+    ],
+  )
+  assert.match(hits(usage)[1]!.seen, / \(secured:443\)$/)
+})
+
+test('a limit that was raised since it was hit is not proposed again', () => {
+  const counters = (limit: number): string => `sluice_client_connections_refused_total{limit="all"} 7
+sluice_client_pool_connections_highest{transport="http"} 10
+sluice_faults_total{side="target",base="101600"} 7
+sluice_backend_pool_connections_highest{backend="plain:80"} 10
+sluice_backend_pool_connections_limit{backend="plain:80"} ${limit}
+`
+  const found = (limit: number): number => {
+    const http = { max_open_connections: limit, 'http.max.connection.per.host.port': limit }
+    return hits({ ...usageOf(planGateway([], { http }).plan), metrics: counters(limit) }).length
+  }
+  assert.deepEqual([found(10), found(20)], [2, 0])
+})
+
+test('several limits at once: each of them is named, and no other', async () => {
+  const gateway = await gatewayWith({
+    http: { 'target.max_bytes': 100, 'body.max_bytes': 10, max_open_connections: 1 },
+  })
+  await request(`GET /t/${LONG} HTTP/1.1\r\nHost: a\r\n\r\n`, ' 414 ')(gateway)
+  for (const client of clients.splice(0)) client.destroy()
+  while (gateway.metrics().counts.connectionsOpen > 0) await new Promise(setImmediate)
+  await request(`POST /t/ HTTP/1.1\r\nHost: a\r\nContent-Length: 600\r\n\r\n${LONG}`, '102511')(gateway)
+  for (const client of clients.splice(0)) client.destroy()
+  while (gateway.metrics().counts.connectionsOpen > 0) await new Promise(setImmediate)
+  await twoClients(gateway)
+  assert.deepEqual(
+    hits(usageOf(gateway.plan)).map(({ key }) => key),
+    ['max_open_connections', 'target.max_bytes', 'body.max_bytes'].map(key => `${HTTP}.${key}`),
+  )
+})
+
 test('descriptors of the process: ulimit -n was made too small', async () => {
   const gateway = await gatewayWith({ connectionLimits: { clients: 1, backends: 1 } })
   await twoClients(gateway)
