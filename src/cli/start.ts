@@ -10,6 +10,7 @@ import { reactorCount } from '../plan/reactor-planning.ts'
 import { ControlThread } from '../primary/control-thread.ts'
 import { ReactorPool } from '../primary/reactor-pool.ts'
 import { shareDeliveryCounts } from '../observe/delivery-counts.ts'
+import { sharePoolCounts } from '../observe/pool-counts.ts'
 import { nameProcess } from '../runtime/process-name.ts'
 import type { CliArguments, CommandOptions } from './arguments.ts'
 import { catchStrayOutput } from './service-log.ts'
@@ -24,6 +25,7 @@ export async function start(args: CliArguments, options: CommandOptions, compile
   const { runsGateway, runsKeyManager, runsTrafficManager } = nodeComponents(configuration)
   nameProcess(args.dataDir)
   shareDeliveryCounts()
+  sharePoolCounts()
   shareWriteTurns()
   const reactors = new ReactorPool(compileCache)
   const control = new ControlThread(compileCache, runsKeyManager)

@@ -33,7 +33,7 @@ export class ConnectionUnavailable extends Error {
 }
 
 /** Hears whether the database answers. */
-interface PoolObserver {
+export interface PoolObserver {
   /** A connection did not open, or a statement got no answer. */
   failed(error: unknown): void
   worked(): void

@@ -1,7 +1,7 @@
 /** Databases of mounted APIs on one thread. */
 import { CompiledQuery, Kysely, sql, type Transaction } from 'kysely'
 import { connect } from '../database/connect.ts'
-import { ConnectionPool } from '../database/connection-pool.ts'
+import { ConnectionPool, type PoolObserver } from '../database/connection-pool.ts'
 import type { ConnectionSettings } from '../database/database-settings.ts'
 import { hasCode, UNIQUE_CODES } from '../database/driver-errors.ts'
 import { LogSync } from '../database/log-sync.ts'
@@ -19,9 +19,9 @@ export class Database<Tables> {
   /** Null for a server. */
   readonly #log: LogSync | null
 
-  constructor(settings: ConnectionSettings) {
+  constructor(settings: ConnectionSettings, observer: PoolObserver | null = null) {
     this.dialect = settings.dialect
-    const pool = new ConnectionPool(() => connect(settings), settings.pool)
+    const pool = new ConnectionPool(() => connect(settings), settings.pool, observer)
     this.kysely = new Kysely<Tables>({ dialect: new PooledDialect(settings.dialect, pool) })
     this.#log = settings.server === null ? new LogSync(settings.file) : null
   }
@@ -70,15 +70,21 @@ export interface DatabasePlan {
   readonly encryptionKey?: string
 }
 
+/** `limit`: largest number of connections of a pool. */
+type PoolObserverOf = (limit: number) => PoolObserver | null
+
 export class MountedDatabases {
   readonly #plan: DatabasePlan | null
   /** By file; '' for the server, which all APIs share. */
   readonly #opened = new Map<string, Database<unknown>>()
   #secrets: SecretBox | null = null
 
-  /** Null: the configuration names no database that is supported. */
-  constructor(plan: DatabasePlan | null) {
+  readonly #observerOf: PoolObserverOf
+
+  /** Null: the configuration names no database that is supported. `observerOf`: makes one for each pool. */
+  constructor(plan: DatabasePlan | null, observerOf: PoolObserverOf = () => null) {
     this.#plan = plan
+    this.#observerOf = observerOf
   }
 
   /** Encrypts what nobody should read in the databases. Throws as `of`, and where the key file is unusable. */
@@ -96,7 +102,7 @@ export class MountedDatabases {
     const file = settings.server === null ? databaseFile(folder, name) : ''
     const known = this.#opened.get(file)
     if (known !== undefined) return known as Database<Tables>
-    const opened = new Database<Tables>({ ...settings, file })
+    const opened = new Database<Tables>({ ...settings, file }, this.#observerOf(settings.pool.maxActive))
     this.#opened.set(file, opened as Database<unknown>)
     return opened
   }

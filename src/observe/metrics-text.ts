@@ -84,11 +84,12 @@ const MEMORY_SERIES: Readonly<Record<MemoryKind, readonly [series: string, help:
   external: ['thread_external_memory_bytes', 'Memory outside of the heap that objects of a thread hold.'],
 }
 
-/** Text format of Prometheus. Threads that do not run, and have not run, are left out. `children`: memory alone. */
+/** Text format of Prometheus. Threads that do not run, and have not run, are left out. */
 export function renderThreads(threads: readonly ThreadSample[], children: readonly ChildThreadSample[]): string {
   const running = threads.filter(({ memory }) => memory.heap_size > 0)
   const lines = heading('event_loop_delay_seconds', 'histogram', 'How late the event loop of a thread runs a timer.')
-  for (const { thread, delays: buckets, delaySeconds: sumSeconds } of running) {
+  const delayed = [...running, ...children.filter(({ delays }) => delays.length > 0)]
+  for (const { thread, delays: buckets, delaySeconds: sumSeconds } of delayed) {
     const labels = `thread="${thread}"`
     lines.push(...histogramLines('event_loop_delay_seconds', labels, DELAY_BOUNDS_SECONDS, { buckets, sumSeconds }))
   }

@@ -46,7 +46,7 @@ const OPERATION_CELL_COUNT = 128
 
 /** Threads that a reactor has started (child-threads.ts): 64 rows. */
 export const CHILD_CELLS = OPERATION_CELLS + OPERATION_CELL_COUNT
-export const CHILD_CELL_COUNT = 320
+export const CHILD_CELL_COUNT = 1216
 
 const CELLS = CHILD_CELLS + CHILD_CELL_COUNT
 /** Columns start on cache lines of their own, against false sharing (128 bytes: CPUs prefetch pairs of lines). */

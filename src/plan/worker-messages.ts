@@ -15,6 +15,8 @@ export interface WorkerHello {
   readonly life: SharedArrayBuffer
   /** Memory of the thread in row 0, of its script threads behind it (runtime/thread-memory.ts). */
   readonly memory: SharedArrayBuffer
+  /** Delays of its event loop, and what it uses of its pools (observe/worker-marks.ts). */
+  readonly marks: SharedArrayBuffer
 }
 
 /** Cell that a thread counts up while it lives, and with each task that begins or ends. */

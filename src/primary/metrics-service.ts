@@ -11,6 +11,7 @@ import { DeliveryCounts } from '../observe/delivery-counts.ts'
 import { renderDeliveryMetrics } from '../observe/delivery-metrics.ts'
 import { renderMetrics, snapshotMetrics } from '../observe/metrics.ts'
 import { type LabelledApi, renderApiMetrics, renderConnections, renderThreads } from '../observe/metrics-text.ts'
+import { renderPoolCounts } from '../observe/pool-counts.ts'
 import { renderOperationTimes } from '../observe/operation-times.ts'
 import { renderProcessMetrics } from '../observe/process-metrics.ts'
 import { readThreads } from '../observe/thread-metrics.ts'
@@ -80,6 +81,7 @@ export class MetricsService {
       renderApiMetrics(this.apis()),
       renderThreads(readThreads(metrics, reactors), readChildThreads(metrics, reactors)),
       renderOperationTimes(metrics, reactors + 1),
+      renderPoolCounts(),
       renderDeliveryMetrics(DeliveryCounts.ofProcess()),
       renderProcessMetrics(this.#build, openFileLimit()),
       more(),

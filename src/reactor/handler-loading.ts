@@ -4,10 +4,11 @@ import { HandlersFilter, type LoadedHandler } from '../filters/handlers.ts'
 import type { HandlerModule, HandlerReply } from '../filters/handler-interface.ts'
 import { loadWholeModule } from '../config/module-file.ts'
 import { ChildThreads } from '../observe/child-threads.ts'
-import type { MetricsColumn } from '../observe/metrics.ts'
+import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
+import { PoolCounts } from '../observe/pool-counts.ts'
 import type { HandlersPlan } from '../plan/reactor-plan.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
-import { IsolatedThreads } from '../runtime/isolated-threads.ts'
+import { IsolatedThreads, type ThreadsObserver } from '../runtime/isolated-threads.ts'
 import { allocateMemoryRows, memoryRows } from '../runtime/thread-memory.ts'
 
 const ENTRY = new URL('../reactor/handler-entry.js', import.meta.url)
@@ -32,7 +33,7 @@ export async function loadHandlers(
   const workerData: HandlerThreadData = { home, compileCache: getCompileCacheDir() }
   const shared = allocateMemoryRows(threads)
   const options = { entry: ENTRY, workerData, threadsMax: threads, timeoutMs, heapBytes }
-  const pool = new IsolatedThreads({ ...options, memory: memoryRows(shared) })
+  const pool = new IsolatedThreads({ ...options, memory: memoryRows(shared), observer: countsOf(threads, metrics) })
   const children = new ChildThreads(metrics, () => 'handler', shared)
   const timer = setInterval(() => children.tick(), MEMORY_MS).unref()
   const loaded = await Promise.all(handlers.map(({ name, path }) => load(name, path, home, report)))
@@ -47,6 +48,22 @@ export async function loadHandlers(
     children.close()
   }
   return { filter, close }
+}
+
+function countsOf(limit: number, metrics: MetricsColumn): ThreadsObserver {
+  const counts = new PoolCounts('handler')
+  counts.setLimit(limit)
+  let used = 0
+  return {
+    used: threads => {
+      metrics.add(METRIC.handlerThreadsUsed, threads - used)
+      used = threads
+      counts.used(threads)
+    },
+    waits: () => counts.waits(),
+    waited: ms => counts.waited(ms),
+    failed: reason => counts.failed(reason),
+  }
 }
 
 async function load(name: string, path: string, home: string, report: Report): Promise<LoadedHandler> {

@@ -157,7 +157,7 @@ export class WorkerThreads {
     if (pool.threads.length === 0) void pool.destroy()
   }
 
-  #greet({ threadId, port, life, memory }: WorkerHello, pool: Piscina): void {
+  #greet({ threadId, port, life, memory, marks }: WorkerHello, pool: Piscina): void {
     this.#look(pool)
     const thread = [...this.#threads.values()].find(({ worker }) => worker.threadId === threadId)
     if (thread === undefined || this.#state === 'closed') {
@@ -165,7 +165,7 @@ export class WorkerThreads {
       return
     }
     const { metrics, kind } = this.#options
-    const children = new ChildThreads(metrics, row => (row === 0 ? kind : 'script'), memory)
+    const children = new ChildThreads(metrics, row => (row === 0 ? kind : 'script'), memory, marks)
     children.tick()
     thread.hello = { port, life: new Int32Array(life), memory: children }
     thread.aliveMs = performance.now()

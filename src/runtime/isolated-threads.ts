@@ -20,6 +20,17 @@ export class ThreadFailure extends Error {
   }
 }
 
+/** Hears what the threads do. */
+export interface ThreadsObserver {
+  /** The number of threads with a task has changed. */
+  used(threads: number): void
+  /** A task waits for a thread. */
+  waits(): void
+  waited(ms: number): void
+  /** A task has no result. */
+  failed(reason: ThreadFailure['reason']): void
+}
+
 interface IsolatedThreadsOptions {
   /** First file of a thread. It posts READY once, and then one reply for each task. */
   readonly entry: URL
@@ -31,6 +42,7 @@ interface IsolatedThreadsOptions {
   readonly heapBytes: number
   /** A row for the memory of each thread (thread-memory.ts), which the thread gets as `memory` of its `workerData`. */
   readonly memory: readonly Float64Array[]
+  readonly observer: ThreadsObserver
 }
 
 /** What a thread posts when it takes tasks. */
@@ -48,6 +60,8 @@ interface Job {
   readonly task: unknown
   readonly transfer: readonly Transferable[]
   readonly result: PromiseWithResolvers<unknown>
+  /** When it began to wait; 0 where it did not. */
+  sinceMs: number
   /** Ends the wait for a thread; none after that. */
   timer: NodeJS.Timeout | undefined
 }
@@ -66,6 +80,8 @@ export class IsolatedThreads {
   readonly #threads = new Set<Thread>()
   readonly #idle: Thread[] = []
   readonly #waiting = new Set<Job>()
+  /** Threads with a task. */
+  #used = 0
 
   constructor(options: IsolatedThreadsOptions) {
     this.#options = options
@@ -77,7 +93,7 @@ export class IsolatedThreads {
 
   /** Rejects with ThreadFailure. `transfer`: parts of the task that are moved. */
   run(task: unknown, transfer: readonly Transferable[] = []): Promise<unknown> {
-    const job: Job = { task, transfer, result: Promise.withResolvers(), timer: undefined }
+    const job: Job = { task, transfer, result: Promise.withResolvers(), sinceMs: 0, timer: undefined }
     const thread = this.#idle.pop()
     if (thread !== undefined) this.#give(thread, job)
     else this.#wait(job)
@@ -92,16 +108,20 @@ export class IsolatedThreads {
   }
 
   #wait(job: Job): void {
-    const { threadsMax, timeoutMs } = this.#options
+    const { threadsMax, timeoutMs, observer } = this.#options
     if (this.#waiting.size >= threadsMax * WAITING_PER_THREAD) {
+      observer.failed('queue-full')
       job.result.reject(new ThreadFailure('queue-full', `${this.#waiting.size} tasks wait`))
       return
     }
     const waitMs = timeoutMs + START_MS
     job.timer = setTimeout(() => {
       this.#waiting.delete(job)
+      observer.failed('queue-full')
       job.result.reject(new ThreadFailure('queue-full', `no thread was free within ${waitMs} ms`))
     }, waitMs)
+    job.sinceMs = monotonicMs()
+    observer.waits()
     this.#waiting.add(job)
     this.#startForWaiting()
   }
@@ -134,8 +154,10 @@ export class IsolatedThreads {
   }
 
   #give(thread: Thread, job: Job): void {
-    const { timeoutMs } = this.#options
+    const { timeoutMs, observer } = this.#options
     settle(job)
+    if (job.sinceMs > 0) observer.waited(monotonicMs() - job.sinceMs)
+    if (!isJob(thread.work)) observer.used(++this.#used)
     thread.work = job
     thread.worker.ref()
     thread.timer = setTimeout(() => {
@@ -166,6 +188,7 @@ export class IsolatedThreads {
       this.#give(thread, job)
       return
     }
+    if (isJob(thread.work)) this.#options.observer.used(--this.#used)
     thread.work = null
     thread.worker.unref()
     const now = monotonicMs()
@@ -181,11 +204,13 @@ export class IsolatedThreads {
   #lost(thread: Thread, failure: ThreadFailure): void {
     if (!this.#threads.has(thread)) return
     const wasStarting = thread.work === 'starting'
+    if (isJob(thread.work)) this.#options.observer.failed(failure.reason)
     this.#end(thread, failure)
     const [first] = this.#waiting
     if (wasStarting && first !== undefined) {
       // A thread that cannot start would be tried for ever.
       this.#waiting.delete(first)
+      this.#options.observer.failed(failure.reason)
       settle(first).reject(failure)
     }
     this.#startForWaiting()
@@ -201,12 +226,19 @@ export class IsolatedThreads {
     clearTimeout(thread.timer)
     const at = this.#idle.indexOf(thread)
     if (at >= 0) this.#idle.splice(at, 1)
-    if (thread.work !== null && thread.work !== 'starting') thread.work.result.reject(failure)
+    if (isJob(thread.work)) {
+      this.#options.observer.used(--this.#used)
+      thread.work.result.reject(failure)
+    }
     thread.work = null
     void thread.worker.terminate().then(() => {
       if (!this.#hasMemory(thread.memory)) thread.memory?.fill(0)
     })
   }
+}
+
+function isJob(work: Thread['work']): work is Job {
+  return work !== null && work !== 'starting'
 }
 
 function settle(job: Job): Job['result'] {

@@ -44,8 +44,7 @@ export class MemoryReport {
     this.#dueMs = monotonicMs() + INTERVAL_MS
   }
 
-  update(): void {
-    const nowMs = monotonicMs()
+  update(nowMs = monotonicMs()): void {
     if (nowMs < this.#dueMs) return
     this.#dueMs = nowMs + INTERVAL_MS
     writeMemory(this.#row)

@@ -24,7 +24,7 @@ import type { TaskContext, TaskResult, TaskRunner } from './task-server.ts'
 
 export function flowRunner(context: TaskContext): TaskRunner {
   const sequences = new ThreadSequences(context)
-  const code = new ThreadCode(context.plan, context.scriptMemory)
+  const code = new ThreadCode(context.plan, context.scriptMemory, context.marks)
   const { formats: settings, home } = context.plan
   const hasModules = Object.keys({ ...settings.builders, ...settings.formatters }).length > 0
   let formats: MessageFormats | Promise<MessageFormats> = new MessageFormats(settings, NO_CUSTOM_FORMATS)

@@ -3,6 +3,7 @@ import { pathToFileURL } from 'node:url'
 import { builtInModule } from '../mounted/built-in.ts'
 import { MountedDatabases } from '../mounted/database-access.ts'
 import type { MountedApi, MountedContext, OpenMountedApi } from '../mounted/interface.ts'
+import { PoolCounts } from '../observe/pool-counts.ts'
 import type { MountedPlan } from '../plan/worker-plan.ts'
 import type { TaskContext } from './task-server.ts'
 
@@ -13,7 +14,7 @@ export class OpenedApis {
 
   constructor(context: TaskContext) {
     this.#context = context
-    this.#databases = new MountedDatabases(context.plan.database)
+    this.#databases = new MountedDatabases(context.plan.database, poolObservers(context.marks))
   }
 
   of(identity: string): MountedApi | Promise<MountedApi> {
@@ -53,6 +54,27 @@ export class OpenedApis {
     if (work !== 'none') wake()
     else log('warn', 'work of a mounted API does not run', { CAUSE_OF_ERROR: 'its project does not say work: true' })
     return api
+  }
+}
+
+/** The pools of one thread: their connections in use are one sum. */
+function poolObservers(marks: TaskContext['marks']): ConstructorParameters<typeof MountedDatabases>[1] {
+  const counts = new PoolCounts('database')
+  let all = 0
+  return limit => {
+    counts.setLimit(limit)
+    let used = 0
+    return {
+      used: connections => {
+        all += connections - used
+        used = connections
+        marks.setUsed('connections', all)
+        counts.used(connections)
+      },
+      waits: () => counts.waits(),
+      failed: () => counts.failed('died'),
+      worked: () => undefined,
+    }
   }
 }
 

@@ -7,6 +7,7 @@ import { MessageChannel, parentPort, threadId, workerData } from 'node:worker_th
 import { move, transferableSymbol, valueSymbol } from 'piscina'
 import type { TaskCall, TaskCallResults, TaskServices } from '../mediation/task-calls.ts'
 import { EventLog } from '../observe/events.ts'
+import { allocateMarks, WorkerMarks } from '../observe/worker-marks.ts'
 import {
   BEATS,
   type FromWorker,
@@ -19,6 +20,7 @@ import type { TaskEnvelope, TaskReply, WorkerData, WorkerPlan } from '../plan/wo
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import type { FromMounted, ToMounted } from '../plan/mounted-messages.ts'
 import { CallChannel } from '../runtime/call-channel.ts'
+import { monotonicMs } from '../runtime/monotonic-clock.ts'
 import { SharedWakes } from '../runtime/shared-wakes.ts'
 import { allocateMemoryRows, MemoryReport, memoryRows } from '../runtime/thread-memory.ts'
 import { watchLife } from '../runtime/signs-of-life.ts'
@@ -48,6 +50,7 @@ export interface TaskContext {
   readonly wakes: SharedWakes
   /** Rows for the memory of the script threads. */
   readonly scriptMemory: readonly Float64Array[]
+  readonly marks: WorkerMarks
 }
 
 interface TaskStreams {
@@ -76,9 +79,11 @@ export function serveTasks(runnersOf: (context: TaskContext) => Readonly<Record<
   const { context, life, memory } = openThread()
   const runners = runnersOf(context)
   watchLife(() => Atomics.add(life, BEATS, 1))
+  const { marks } = context
   return async (envelope: TaskEnvelope): Promise<TaskReply> => {
     Atomics.add(life, RUNNING, 1)
     Atomics.add(life, BEATS, 1)
+    marks.begin(monotonicMs())
     try {
       const { value, transfer } = await run(runners, envelope)
       return moved({ value }, transfer)
@@ -87,7 +92,9 @@ export function serveTasks(runnersOf: (context: TaskContext) => Readonly<Record<
     } finally {
       Atomics.add(life, BEATS, 1)
       Atomics.sub(life, RUNNING, 1)
-      memory.update()
+      const nowMs = monotonicMs()
+      marks.end(nowMs)
+      memory.update(nowMs)
     }
   }
 }
@@ -124,16 +131,21 @@ function openThread(): { readonly context: TaskContext; readonly life: Int32Arra
   const shown = allocateMemoryRows(1 + plan.scripts.threads)
   const [ownMemory, ...scriptMemory] = memoryRows(shown)
   const memory = new MemoryReport(ownMemory!)
+  const shownMarks = allocateMarks()
+  const marks = new WorkerMarks(shownMarks, BEAT_MS, monotonicMs())
   setInterval(() => {
     Atomics.add(life, BEATS, 1)
-    memory.update()
+    const nowMs = monotonicMs()
+    marks.tick(nowMs)
+    memory.update(nowMs)
   }, BEAT_MS)
-  const shared = { life: life.buffer as SharedArrayBuffer, memory: shown }
+  const shared = { life: life.buffer as SharedArrayBuffer, memory: shown, marks: shownMarks }
   const hello = { kind: 'hello', threadId, port, ...shared } satisfies WorkerHello
   parentPort!.postMessage(hello, [port])
   const report: Report = (level, event, fields) => events.report(level, event, fields)
   const call: TaskContext['call'] = given => calls.call(given)
-  return { context: { plan, report, call, streams, wakes: new SharedWakes(wakes), scriptMemory }, life, memory }
+  const context = { plan, report, call, streams, wakes: new SharedWakes(wakes), scriptMemory, marks }
+  return { context, life, memory }
 }
 
 function run(

@@ -5,8 +5,10 @@ import { MediationFault } from '../mediation/mediation-fault.ts'
 import { ModuleCache } from '../mediation/module-cache.ts'
 import type { ScriptReply, ScriptTask } from '../mediation/script-task.ts'
 import type { CodeServices } from '../mediation/task-calls.ts'
+import { PoolCounts } from '../observe/pool-counts.ts'
+import type { WorkerMarks } from '../observe/worker-marks.ts'
 import type { WorkerPlan } from '../plan/worker-plan.ts'
-import { IsolatedThreads, ThreadFailure } from '../runtime/isolated-threads.ts'
+import { IsolatedThreads, ThreadFailure, type ThreadsObserver } from '../runtime/isolated-threads.ts'
 import type { ScriptThreadData } from './script-thread.ts'
 
 const ENTRY = new URL('../worker/script-entry.js', import.meta.url)
@@ -23,15 +25,21 @@ const NOT_MEDIATED = 'The message could not be mediated'
 export class ThreadCode implements CodeServices {
   readonly #plan: Pick<WorkerPlan, 'home' | 'scripts'>
   readonly #memory: readonly Float64Array[]
+  readonly #marks: Pick<WorkerMarks, 'setUsed'>
   readonly #modules: ModuleCache
   readonly #texts: HomeTexts
   /** Null before the first script. */
   #scripts: IsolatedThreads | null = null
 
   /** `memory`: rows for the memory of the script threads. */
-  constructor(plan: Pick<WorkerPlan, 'home' | 'scripts'>, memory: readonly Float64Array[]) {
+  constructor(
+    plan: Pick<WorkerPlan, 'home' | 'scripts'>,
+    memory: readonly Float64Array[],
+    marks: Pick<WorkerMarks, 'setUsed'>,
+  ) {
     this.#plan = plan
     this.#memory = memory
+    this.#marks = marks
     this.#modules = new ModuleCache(plan.home)
     this.#texts = new HomeTexts(plan.home)
   }
@@ -65,6 +73,18 @@ export class ThreadCode implements CodeServices {
     const { home, scripts } = this.#plan
     const workerData: ScriptThreadData = { home, compileCache: getCompileCacheDir() }
     const { threads: threadsMax, timeoutMs, heapBytes } = scripts
-    return new IsolatedThreads({ entry: ENTRY, workerData, threadsMax, timeoutMs, heapBytes, memory: this.#memory })
+    const counts = new PoolCounts('script')
+    counts.setLimit(threadsMax)
+    const observer: ThreadsObserver = {
+      used: threads => {
+        this.#marks.setUsed('scripts', threads)
+        counts.used(threads)
+      },
+      waits: () => counts.waits(),
+      waited: ms => counts.waited(ms),
+      failed: reason => counts.failed(reason),
+    }
+    const limits = { threadsMax, timeoutMs, heapBytes }
+    return new IsolatedThreads({ entry: ENTRY, workerData, ...limits, memory: this.#memory, observer })
   }
 }

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ChildThreads, readChildThreads } from '../../src/observe/child-threads.ts'
-import { allocateMetrics, clearGauges, MetricsColumn } from '../../src/observe/metrics.ts'
+import { allocateMetrics, clearGauges, METRIC, MetricsColumn } from '../../src/observe/metrics.ts'
+import { allocateMarks, WorkerMarks } from '../../src/observe/worker-marks.ts'
 import { allocateMemoryRows, memoryRows, writeMemory } from '../../src/runtime/thread-memory.ts'
 
 const REACTORS = 2
@@ -58,4 +59,31 @@ test('the threads of a dead reactor are gone with its gauges', () => {
   assert.deepEqual(names(), ['reactor-1/background-0'])
   clearGauges(shared, 1)
   assert.deepEqual(names(), [])
+})
+
+test('a worker shows the delays of its loop and what it uses of its pools until it ends', () => {
+  const { column, shared } = made()
+  const memory = allocateMemoryRows(2)
+  for (const row of memoryRows(memory)) writeMemory(row)
+  const given = allocateMarks()
+  const marks = new WorkerMarks(given, 500, 0)
+  marks.begin(10)
+  marks.tick(700)
+  marks.setUsed('scripts', 2)
+  marks.setUsed('connections', 3)
+  const worker = new ChildThreads(column, row => (row === 0 ? 'long' : 'script'), memory, given)
+  worker.tick()
+  const [own, script] = readChildThreads(shared, REACTORS)
+  assert.deepEqual([own?.delays.reduce((sum, count) => sum + count, 0), own?.delaySeconds], [1, 0.2])
+  assert.deepEqual(script?.delays, [])
+  const used = () => [column.read(METRIC.scriptThreadsUsed), column.read(METRIC.mountedConnectionsUsed)]
+  assert.deepEqual(used(), [2, 3])
+  marks.setUsed('scripts', 1)
+  worker.tick()
+  assert.deepEqual(used(), [1, 3])
+  worker.close()
+  assert.deepEqual(used(), [0, 0])
+  const next = new ChildThreads(column, () => 'long', memory, allocateMarks())
+  next.tick()
+  assert.equal(readChildThreads(shared, REACTORS)[0]?.delaySeconds, 0, 'a row begins anew')
 })

@@ -54,7 +54,16 @@ const issuers = [
   ['good', issuer.origin],
   ['down', 'http://127.0.0.1:1'],
 ].map(([name, url]) => `[[apim.jwt.issuer]]\nname = "${name}"\njwks.url = "${url}/jwks"\n`)
-put(at, 'deployment.toml', issuers.join(''))
+const OPEN = { authType: 'None', throttlingPolicy: 'Unlimited' }
+const NOTES = openProject({
+  ...{ name: 'Notes', context: '/n/{tenant}', isUnversioned: true },
+  endpointConfig: { endpoint_type: 'mounted', module: 'sluice:sample' },
+  operations: [{ ...OPEN, target: '/notes/{id}', verb: 'GET' }],
+})
+put(at, 'apis/Notes/api.yaml', NOTES)
+put(at, 'handlers/wait.mjs', 'export const request = () => true')
+const handler = '[[synapse_handlers]]\nname = "wait"\nclass = "handlers/wait.mjs"\n'
+put(at, 'deployment.toml', `enabled_global_handlers = ["wait"]\n${issuers.join('')}\n${handler}`)
 const port = await freePort()
 const gateway = await start(at, [
   'management.enable=true',
@@ -162,9 +171,32 @@ test('memory of worker and script threads is there while they live, and asks no 
     )
   await untilMetrics(read => of(read, 'script').length > 0)
   const read = await metrics()
+  const worker = Array.from({ length: 64 }, (_, row) => `thread="reactor-0/mediation-${row}"`).find(
+    thread => read('event_loop_delay_seconds_count', thread) !== undefined,
+  )
+  assert.ok(worker !== undefined && read('event_loop_delay_seconds_sum', worker)! < 10)
   for (const kind of ['mediation', 'script']) {
     for (const bytes of of(read, kind)) assert.ok(bytes > 1e6, `${kind}: ${bytes}`)
   }
   assert.ok(of(read, 'mediation').length >= 1)
   assert.equal(read('worker_threads'), of(read, 'mediation').length)
+})
+
+test('the pools of scripts, handlers and mounted APIs have size, use, high-water mark and waits', async () => {
+  assert.equal(await statusOf('/n/one/notes/1'), 404)
+  const read = await metrics()
+  for (const pool of ['script', 'handler'].map(name => `pool="${name}"`)) {
+    assert.ok(read('thread_pool_limit', pool)! >= 1, pool)
+    assert.ok(read('thread_pool_highest', pool)! >= 1, pool)
+    assert.ok(read('thread_pool_waits_total', pool)! >= 1, pool)
+    assert.ok(read('thread_pool_wait_seconds_total', pool)! > 0, pool)
+    assert.equal(read('thread_pool_failures_total', `${pool},reason="late"`), 0, pool)
+  }
+  assert.ok(read('mounted_database_connections_limit')! >= 1)
+  assert.equal(read('mounted_database_connections_highest'), 1)
+  assert.equal(read('mounted_database_failures_total'), 0)
+  await untilMetrics(now => {
+    const used = [now('thread_pool_in_use', 'pool="script"'), now('thread_pool_in_use', 'pool="handler"')]
+    return [...used, now('mounted_database_connections_in_use')].every(count => count === 0)
+  })
 })

@@ -15,7 +15,19 @@ interface Given {
   readonly code?: string
 }
 
-function threads(t: TestContext, { threadsMax = 1, timeoutMs = 20_000, code = ECHO }: Given = {}): IsolatedThreads {
+/** What the observer of a pool has heard. */
+class Heard {
+  readonly used: number[] = []
+  readonly failures: string[] = []
+  waits = 0
+  waited = 0
+}
+
+function threads(
+  t: TestContext,
+  { threadsMax = 1, timeoutMs = 20_000, code = ECHO }: Given = {},
+  heard = new Heard(),
+): IsolatedThreads {
   const entry = new URL(`data:text/javascript,${encodeURIComponent(code)}`)
   const pool = new IsolatedThreads({
     entry,
@@ -24,6 +36,12 @@ function threads(t: TestContext, { threadsMax = 1, timeoutMs = 20_000, code = EC
     timeoutMs,
     heapBytes: 32 * 1_048_576,
     memory: [],
+    observer: {
+      used: count => void heard.used.push(count),
+      waits: () => void heard.waits++,
+      waited: () => void heard.waited++,
+      failed: reason => void heard.failures.push(reason),
+    },
   })
   t.after(() => pool.close())
   return pool
@@ -50,16 +68,22 @@ const FAILURES = [
 
 for (const [text, reason] of FAILURES) {
   test(`a task that does ${text} fails alone: ${reason}`, async t => {
-    const pool = threads(t, { threadsMax: 2, timeoutMs: 3000 })
+    const heard = new Heard()
+    const pool = threads(t, { threadsMax: 2, timeoutMs: 3000 }, heard)
     const others = Array.from({ length: 4 }, (_, index) => pool.run(`${index}`))
     assert.equal(await reasonOf(pool.run(text)), reason)
     assert.deepEqual(await Promise.all(others), [0, 1, 2, 3])
     assert.equal(await pool.run('5'), 5)
+    assert.deepEqual(heard.failures, [reason])
+    assert.equal(heard.used.at(-1), 0)
+    assert.ok(heard.used.every(count => count <= 2))
+    assert.ok(heard.waits >= 5 && heard.waited === heard.waits, `${heard.waits} of which ${heard.waited} had an end`)
   })
 }
 
 test('no more threads start than are allowed, and the queue of tasks is bounded', async t => {
-  const pool = threads(t, { threadsMax: 2, timeoutMs: 1000 })
+  const heard = new Heard()
+  const pool = threads(t, { threadsMax: 2, timeoutMs: 1000 }, heard)
   const tasks = Array.from({ length: 250 }, () => reasonOf(pool.run('new Promise(() => {})')))
   assert.equal(pool.size, 2)
   const first = await Promise.race(tasks)
@@ -67,6 +91,8 @@ test('no more threads start than are allowed, and the queue of tasks is bounded'
   pool.close()
   const reasons = await Promise.all(tasks)
   assert.equal(reasons.filter(reason => reason === 'queue-full').length, 50)
+  assert.equal(heard.failures.filter(reason => reason === 'queue-full').length, 50)
+  assert.equal(heard.waits, 200)
 })
 
 test('a thread that cannot start fails the tasks that wait for it', async t => {
