@@ -121,6 +121,7 @@ export function renderPublished(places = PLACES): void {
     images.push('![Cost relative to other proxies, run by run](results/published-history.svg)')
   }
   writeFileSync(`${folder}published-history.md`, historyText(points))
+  images.push('[Ratios of all published runs](results/published-history.md)')
   const text = replaceSection(readFileSync(readme, 'utf8'), 'targets', targetsText(published))
   const inner = [indexText(published, PROGRAM_NAMES), ...images].join('\n\n')
   writeFileSync(readme, replaceSection(text, 'results', inner))
