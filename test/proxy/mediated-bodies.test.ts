@@ -82,6 +82,7 @@ const HOSTILE: readonly (readonly [
   ['100 MB of numbers', () => `[${'1,'.repeat(50_000_000)}1]`, JSON_TYPE, 413, 102530],
   ['invalid UTF-8', () => Buffer.from([0x22, 0xff, 0x22]), JSON_TYPE, 400, 102520],
   ['an unknown coding', () => 'x', { ...JSON_TYPE, 'Content-Encoding': 'compress' }, 415, 102522],
+  ['a body of two types', () => '[[1]]', { ...JSON_TYPE, 'content-type': 'text/plain' }, 415, 102522],
   ['an unknown charset', () => 'x', { 'Content-Type': 'text/plain; charset=koi8-r' }, 415, 102522],
 ]
 

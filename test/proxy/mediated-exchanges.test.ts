@@ -311,7 +311,7 @@ test('a request flow responds: the client gets it at once, without backend and r
   client.send(post('/both/x', 'hello').toString('latin1').repeat(2))
   for (const _ of [1, 2]) {
     const response = await responseOf(client)
-    assert.deepEqual([response.status, response.body.toString()], [201, 'made'])
+    assert.deepEqual([response.start, response.body.toString()], ['HTTP/1.1 201 Created', 'made'])
   }
   assert.equal(backend.requests.length, 0)
   assert.ok(worker.tasks.every(({ flow }) => flow === 'request'))

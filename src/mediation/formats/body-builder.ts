@@ -1,5 +1,5 @@
 /** Builds payloads of bodies by content type: bytes in, payload out. */
-import { mediaTypeOf } from '../../http1/media-type.ts'
+import { mediaTypeOf, namesSeveralTypes } from '../../http1/media-type.ts'
 import type { Payload } from '../message.ts'
 import type { XmlElementNode } from '../xml-tree.ts'
 import { elementOfBadgerfish } from './badgerfish.ts'
@@ -39,6 +39,7 @@ export class BodyBuilder {
   /** Null for an empty body. Throws FormatError. */
   build({ body, contentType, contentEncoding }: ReceivedBody): Payload | null {
     if (lengthOf(body) === 0) return null
+    if (namesSeveralTypes(contentType)) throw new FormatError('types', 'the body has more than one content type')
     const { limits, pieceSize } = this.#settings
     const custom = this.#custom.get(mediaTypeOf(contentType))
     const format = bodyFormatOf(contentType)

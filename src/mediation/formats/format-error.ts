@@ -4,10 +4,18 @@ import type { RaisedFault } from '../worker-task.ts'
 
 /**
  * `malformed`: the bytes are not what the content type names. `limit`: a limit is exceeded. `coding`: an unknown
- * Content-Encoding. `charset`: an unknown charset. `unwritable`: the payload cannot be written in the wanted format.
+ * Content-Encoding. `charset`: an unknown charset. `types`: more than one content type. `unwritable`: the payload cannot be written in the wanted format.
  * `unreadable`: the file that holds the body, or a module of the operator, failed. `memory`: no room for the body.
  */
-export type FormatErrorKind = 'malformed' | 'limit' | 'coding' | 'charset' | 'unwritable' | 'unreadable' | 'memory'
+export type FormatErrorKind =
+  | 'malformed'
+  | 'limit'
+  | 'coding'
+  | 'charset'
+  | 'types'
+  | 'unwritable'
+  | 'unreadable'
+  | 'memory'
 
 /** Rows of `faults/error-codes.ts` for requests; every failure of a response is 101510. */
 const IN_REQUEST: Readonly<Record<FormatErrorKind, number>> = {
@@ -15,6 +23,7 @@ const IN_REQUEST: Readonly<Record<FormatErrorKind, number>> = {
   limit: 102521,
   coding: 102522,
   charset: 102522,
+  types: 102522,
   unwritable: 500,
   unreadable: 500,
   memory: 102533,

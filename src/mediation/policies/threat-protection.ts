@@ -4,7 +4,9 @@
  */
 import type { XmlElement } from '../../config/xml.ts'
 import { compilePattern, type Pattern } from '../../runtime/pattern.ts'
+import { namesSeveralTypes } from '../../http1/media-type.ts'
 import { bodyFormatOf, isXmlFormat } from '../formats/body-types.ts'
+import { jsonOf } from '../formats/json-text.ts'
 import { textOfPayload } from '../json-xml.ts'
 import { MediationFault } from '../mediation-fault.ts'
 import { mediator } from '../mediator.ts'
@@ -35,8 +37,10 @@ function readPayload(message: Message, policy: string): Message['payload'] {
   }
 }
 
-function formatOfBody(message: Message) {
-  return bodyFormatOf(textOf(message.get('transport', 'content-type')))
+function formatOfBody(message: Message, policy: string) {
+  const type = textOf(message.get('transport', 'content-type'))
+  if (namesSeveralTypes(type)) refuse(message, policy, 'the request has more than one content type')
+  return bodyFormatOf(type)
 }
 
 const LIMIT_MAX = 1_000_000_000
@@ -69,7 +73,7 @@ export const jsonThreatProtection = mediator<JsonLimits>({
   parse: (element, parser) => limitsIn(element, JSON_LIMITS, parser),
   needs: () => 'worker',
   compile: limits => message => {
-    if (formatOfBody(message) !== 'json') return true
+    if (formatOfBody(message, 'JSON threat protection') !== 'json') return true
     readPayload(message, 'JSON threat protection')
     const { json } = message
     const violation = json === undefined ? '' : jsonViolation(json, limits)
@@ -96,7 +100,7 @@ export const xmlThreatProtection = mediator<XmlLimits>({
   },
   needs: () => 'worker',
   compile: limits => message => {
-    if (!isXmlFormat(formatOfBody(message))) return true
+    if (!isXmlFormat(formatOfBody(message, 'XML threat protection'))) return true
     const payload = readPayload(message, 'XML threat protection')
     const violation = payload?.kind === 'xml' ? xmlViolation(payload.root, limits) : ''
     return violation === '' || refuse(message, 'XML threat protection', violation)
@@ -157,6 +161,9 @@ function* textsOf(message: Message, part: Part, policy: string): Generator<strin
     const text = payload.kind === 'binary' ? Buffer.from(payload.bytes).toString('latin1') : textOfPayload(payload)
     if (text.length > INSPECTED_MAX) refuse(message, policy, `the body has more than ${INSPECTED_MAX} characters`)
     yield text
+    // Escapes of JSON hide nothing.
+    const plain = payload.kind === 'json' ? JSON.stringify(jsonOf(payload)) : text
+    if (plain !== text) yield plain
     return
   }
   const { target } = message.receivedHead

@@ -2,6 +2,7 @@
  * `<wellFormedBody json="true" xml="true"/>`: refuses bodies that do not parse as the type that they name
  * (`force_json_validation`, `force_xml_validation`), with the code of a malformed payload.
  */
+import { namesSeveralTypes } from '../../http1/media-type.ts'
 import { bodyFormatOf, isXmlFormat } from '../formats/body-types.ts'
 import { mediator } from '../mediator.ts'
 import type { SequencePlan } from '../sequence-plan.ts'
@@ -47,5 +48,6 @@ export const BODY_CHECK: SequencePlan = {
 /** A request with this content type goes to a worker, whatever the flow of its API needs. */
 export function isChecked(contentType: string, { json, xml }: CheckedFormats): boolean {
   const format = bodyFormatOf(contentType)
+  if (namesSeveralTypes(contentType)) return json || xml
   return (json && (format === 'json' || format === 'badgerfish')) || (xml && isXmlFormat(format))
 }

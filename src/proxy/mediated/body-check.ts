@@ -2,7 +2,7 @@
  * Mediation of an API where `force_json_validation` or `force_xml_validation` is set. A request with such a body goes
  * to a worker, which refuses a body that does not parse. Other requests go the way that the API's own flows need.
  */
-import { fieldNamed } from '../../http1/field-kinds.ts'
+import { listNamed } from '../../http1/field-kinds.ts'
 import { arena } from '../../http1/llhttp.ts'
 import { type ApiMediationPlan, type FlowsPlan, NO_FLOW } from '../../mediation/flow-plan.ts'
 import { BODY_CHECK, type BodyChecks, isChecked } from '../../mediation/policies/well-formed-body.ts'
@@ -44,8 +44,7 @@ export class CheckedMediation implements ApiMediation {
 
   send(exchange: Exchange, target: Target): void {
     const head = exchange.head!
-    const field = fieldNamed(arena.bytes, head, 'content-type')
-    const type = field < 0 ? '' : head.value(arena.bytes, field)
+    const type = listNamed(arena.bytes, head, 'content-type') ?? ''
     const mediation = isChecked(type, this.#checks[exchange.isSecured ? 'secured' : 'plain'])
       ? this.#checked
       : this.#own

@@ -3,6 +3,7 @@
  * the rules for every peer. So no sequence can make a head that two parsers read differently, split a field, or frame a
  * body that is not there.
  */
+import { REASON_PHRASES } from '../../faults/reason-phrases.ts'
 import { KIND } from '../../http1/field-kinds.ts'
 import { CHUNKED, isBodiless } from '../../http1/framing.ts'
 import type { Head } from '../../http1/head.ts'
@@ -115,7 +116,8 @@ export function feedResponse(
   // A chunked head says so by its framing alone: the writer of each client knows what its version takes.
   const hasLength = length !== CHUNKED && !isBodiless(status)
   const own = hasLength ? `Content-Length: ${length}\r\n` : ''
-  return feed(`HTTP/1.1 ${status} ${reason}\r\n${own}${lines.text}`, reader, (head, at) => {
+  const phrase = reason === '' ? (REASON_PHRASES[status] ?? '') : reason
+  return feed(`HTTP/1.1 ${status} ${phrase}\r\n${own}${lines.text}`, reader, (head, at) => {
     const broken = checkResponse(arena.bytes, head, at)
     if (broken !== undefined) return broken.rule
     if (head.count !== lines.count + (hasLength ? 1 : 0)) return BAD_FIELD

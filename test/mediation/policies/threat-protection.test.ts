@@ -55,6 +55,20 @@ const MESSAGES: readonly (readonly [steps: string, given: GivenMessage, violatio
     'the body is not XML: a document type is not allowed at line 1, column 12',
   ],
   ['<xmlThreatProtection maxDepth="1"/>', { body: '[[1]]' }, ''],
+  ...['json', 'xml'].map(
+    kind =>
+      [
+        `<${kind}ThreatProtection maxDepth="1"/>`,
+        { body: '[[1]]', type: `application/${kind}; charset="a,b", text/plain` },
+        'the request has more than one content type',
+      ] as const,
+  ),
+  ['<jsonThreatProtection maxDepth="2"/>', { body: '[1]', type: 'application/json; a="b,c"' }, ''],
+  [
+    regex('drop table', 'body="true"'),
+    { body: '{"q":"\\u0064rop\\u0020table"}' },
+    'the body of the request may not match',
+  ],
   [
     regex('(?i)drop\\s+table', 'query="true"'),
     { target: '/a?q=DROP%20%20table+x' },
