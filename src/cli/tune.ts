@@ -7,7 +7,7 @@ import { GatewaySystem } from '../tune/gateway-system.ts'
 import { type Proposal, proposalsOf } from '../tune/proposals.ts'
 import { tune as search, type TuneResult } from '../tune/search.ts'
 import { refusalText } from '../tune/refusals.ts'
-import { TuneFailed } from '../tune/system.ts'
+import { probe, TuneFailed } from '../tune/system.ts'
 import type { Knob } from '../tune/verdict.ts'
 import { type CliArguments, type CommandOptions, EXIT_CONFIGURATION, EXIT_FAILED, UsageError } from './arguments.ts'
 import { paint, type Terminal } from './terminal.ts'
@@ -117,7 +117,7 @@ async function measure(plan: Plan, signal: AbortSignal, progress: Progress): Pro
       ...{ entry: process.argv[1]!, home, dataDir, sets: args.sets },
       ...{ request, seconds: settings.seconds, warmUpSeconds: WARM_UP_S, bodyBytes: BODY_BYTES, signal },
     })
-    await probe(system)
+    await mustServe(system)
     return await search(system, knobs, { ...settings, progress: (...step) => progress.show(...step) })
   } finally {
     await system?.close()
@@ -192,9 +192,9 @@ function requestText(path: string, { method, headers, body }: Options): string {
 }
 
 /** Rejects with TuneFailed where no request succeeds: nothing else would be measured than refusals. */
-async function probe(system: GatewaySystem): Promise<void> {
+async function mustServe(system: GatewaySystem): Promise<void> {
   await system.configure({})
-  const { throughput, failures } = await system.closed(1)
+  const { throughput, failures } = await probe(system)
   if (throughput > 0) return
   throw new TuneFailed(refusalText(failures))
 }

@@ -34,6 +34,7 @@ export class GatewayProcess {
   readonly #ended: Promise<unknown>
   readonly #life = new AbortController()
   #printed = ''
+  #isReady = false
 
   private constructor({ entry, home, dataDir, sets }: GatewayPlan, port: number) {
     this.port = port
@@ -42,6 +43,7 @@ export class GatewayProcess {
     this.#child = spawn(process.execPath, [entry, ...words], { stdio: ['ignore', 'ignore', 'pipe'] })
     this.#child.stderr!.setEncoding('utf8').on('data', (piece: string) => {
       this.#printed = (this.#printed + piece).slice(-OUTPUT_CHARS_MAX)
+      this.#isReady ||= this.#printed.includes('"msg":"ready"')
     })
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#ended = promise
@@ -49,7 +51,8 @@ export class GatewayProcess {
       this.#child.once(event, (reason: unknown, signal: unknown) => {
         resolve()
         const how = reason instanceof Error ? reason.message : `ended with ${String(reason ?? signal)}`
-        this.#life.abort(this.#failure(`the gateway ${how}`))
+        const where = this.#isReady ? 'during a measurement' : 'before it was ready'
+        this.#life.abort(this.#failure(`the gateway ${how} ${where}`))
       })
     }
   }
@@ -76,9 +79,9 @@ export class GatewayProcess {
 
   async #untilReady(signal: AbortSignal): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const fail = (): void => reject(this.#failure('the gateway does not start'))
+    const fail = (): void => reject(this.life.reason ?? this.#failure('the gateway is not ready in time'))
     const guard = setTimeout(fail, START_MS)
-    this.#child.stderr!.on('data', () => this.#printed.includes('"msg":"ready"') && resolve())
+    this.#child.stderr!.on('data', () => this.#isReady && resolve())
     const ends = AbortSignal.any([this.life, signal])
     ends.addEventListener('abort', fail, { once: true })
     try {
@@ -90,7 +93,7 @@ export class GatewayProcess {
 
   #failure(what: string): TuneFailed {
     const lines = this.#printed.trimEnd().split('\n').slice(-LINES_SHOWN)
-    return new TuneFailed(`${what}:\n${lines.join('\n')}`)
+    return new TuneFailed([`${what}:`, ...lines].join('\n').trimEnd())
   }
 
   async stop(): Promise<void> {

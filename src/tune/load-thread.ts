@@ -7,6 +7,7 @@ import { connect, type Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
 import { parentPort, workerData } from 'node:worker_threads'
 import { ResponseEnd } from './response-end.ts'
+import { NO_RESPONSE } from './system.ts'
 
 export interface LoadPlan {
   readonly port: number
@@ -47,7 +48,6 @@ const SUCCESS = [200, 299] as const
 const [UNUSED, IDLE] = [-2, -1]
 const LOST = 'lost connection'
 const REFUSED = 'refused connection'
-const SILENT = 'no response'
 /** The code of a fault in its JSON or XML body. */
 const FAULT_CODE = /(?:"code" ?: ?"?|<(?:\w+:)?code>)(\d+)/
 
@@ -122,7 +122,8 @@ class Load {
   }
 
   hasError(error: Error): void {
-    this.#lastError = (error as NodeJS.ErrnoException).code ?? error.message
+    const code = (error as NodeJS.ErrnoException).code ?? error.message
+    this.#lastError = code === 'EMFILE' ? `${code}: raise ulimit -n, or give fewer --clients` : code
   }
 
   /** `last`: bytes with the end of the response. */
@@ -208,7 +209,7 @@ class Load {
       this.#errors++
       this.#failures[failure] = (this.#failures[failure] ?? 0) + 1
     }
-    const isTimed = failure === '' || failure === SILENT
+    const isTimed = failure === '' || failure === NO_RESPONSE
     if (isTimed && this.#latencies.length < LATENCIES_MAX) this.#latencies.push(now - dueMs)
   }
 
@@ -218,10 +219,10 @@ class Load {
     const { utilization } = performance.eventLoopUtilization(this.#before)
     if (this.plan.ratePerSecond === 0) {
       const silent = this.#clients.values().filter(({ dueMs }) => dueMs >= 0 && dueMs < this.#countFromMs)
-      for (const { dueMs } of silent) this.#count(dueMs, Math.min(now, this.#endMs), SILENT)
+      for (const { dueMs } of silent) this.#count(dueMs, Math.min(now, this.#endMs), NO_RESPONSE)
     } else {
-      for (const client of this.#clients) if (client.dueMs >= 0) this.#count(client.dueMs, now, SILENT)
-      while (this.#dueMs(this.#sent) <= this.#endMs) this.#count(this.#dueMs(this.#sent++), now, SILENT)
+      for (const client of this.#clients) if (client.dueMs >= 0) this.#count(client.dueMs, now, NO_RESPONSE)
+      while (this.#dueMs(this.#sent) <= this.#endMs) this.#count(this.#dueMs(this.#sent++), now, NO_RESPONSE)
     }
     this.#isOver = true
     for (const client of this.#clients) client.close()

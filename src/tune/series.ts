@@ -4,7 +4,7 @@
  */
 import { plural } from './plural.ts'
 import type { SeededRandom } from './statistics.ts'
-import { failuresText, type Measured, type Sizes, type System, TuneFailed } from './system.ts'
+import { failuresText, type Measured, NO_RESPONSE, probe, type Sizes, type System, TuneFailed } from './system.ts'
 
 interface Point {
   /** For the progress. */
@@ -144,11 +144,12 @@ export class Series {
 
   async #mustServe(doing: string, base: Sizes): Promise<void> {
     await this.#system.configure(base)
-    const { throughput, errors, failures } = await this.#system.closed(1)
+    const { throughput, failures } = await probe(this.#system)
     if (throughput > 0) return
     const what = `no request has succeeded in "${doing}", nor with the sizes that served before`
-    const count = errors === 0 ? 'no response' : failuresText(failures)
-    throw new TuneFailed(`${what} (${count}): the backend has ended or fails, or a quota is used up`)
+    throw new TuneFailed(
+      `${what} (${failuresText(failures) || NO_RESPONSE}): the backend has ended or fails, or a quota is used up`,
+    )
   }
 
   async #quietShare(): Promise<number> {
