@@ -56,9 +56,16 @@ export function sinkCallbacks(
   const changed = (isOn: boolean) => metrics.set(METRIC.accessLogFailing, isOn ? 1 : 0)
   const events = { failed: `${sink} failed`, works: `${sink} works again` }
   const outage = new Outage({ ...events, fields: {}, changed, report, nowMs })
+  let last = new Error()
   return {
-    onDropped: lines => metrics.add(METRIC.accessLogDrops, lines),
-    onFailed: cause => outage.failed(cause),
+    onDropped: lines => {
+      metrics.add(METRIC.accessLogDrops, lines)
+      if (outage.isOn) outage.failed(last)
+    },
+    onFailed: cause => {
+      last = cause
+      outage.failed(cause)
+    },
     onRecovered: () => outage.ended(),
   }
 }

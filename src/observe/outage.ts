@@ -27,12 +27,12 @@ export class Outage {
     return this.#state !== 'off'
   }
 
-  /** Further failures of an outage are not told. */
+  /** Tells an outage once: as it begins, or with a failure behind the minute of the last one. */
   failed(error: unknown): void {
-    if (this.isOn) return
+    if (this.#state === 'told') return
     const { report, failed, fields, changed, nowMs = () => performance.now() } = this.#options
+    if (this.#state === 'off') changed?.(true)
     this.#state = 'on'
-    changed?.(true)
     const now = nowMs()
     if (now < this.#dueMs) return
     this.#dueMs = now + INTERVAL_MS

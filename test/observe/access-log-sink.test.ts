@@ -17,7 +17,15 @@ test('a sink that fails and works in turn has two lines a minute, and its gauge 
     assert.equal(metrics.read(METRIC.accessLogFailing), 0)
     clock.ms += 100
   }
-  assert.deepEqual(told, ['error: access log failed', 'info: access log works again'])
+  const outage = ['error: access log failed', 'info: access log works again']
+  assert.deepEqual(told, outage)
   sink.onFailed(new Error('ENOSPC'))
-  assert.equal(told.length, 3)
+  sink.onRecovered()
+  assert.deepEqual(told.splice(0), [...outage, ...outage])
+  sink.onFailed(new Error('EROFS'))
+  sink.onDropped(1)
+  assert.deepEqual(told, [])
+  clock.ms += 60_000
+  for (let n = 0; n < 5; n++) sink.onDropped(1)
+  assert.deepEqual(told, outage.slice(0, 1), 'an outage that goes on is told once the minute is over')
 })
