@@ -95,5 +95,5 @@ function apiRecords({ planned }: ActiveState): readonly ApiRecord[] {
 function scopesOf(plan: ApiPlan): ApiRecord['scopes'] {
   const { scopeRoles } = plan.access
   const names = new Set([...operationsOf(plan).flatMap(({ scopes }) => scopes), ...Object.keys(scopeRoles)])
-  return Array.from(names, name => ({ name, roles: scopeRoles[name] ?? [] }))
+  return Array.from(names, name => ({ name, roles: Object.hasOwn(scopeRoles, name) ? scopeRoles[name]! : [] }))
 }

@@ -13,6 +13,8 @@ const OPERATIONS = [
   { target: '/any', verb: 'GET' },
   { target: '/scoped', verb: 'GET', scopes: ['device_read'] },
   { target: '/other', verb: 'GET', scopes: ['other'] },
+  // A name that every object has.
+  { target: '/inherited', verb: 'GET', scopes: ['constructor'] },
   { target: '/private', verb: 'GET' },
   { target: '/lent', verb: 'GET', scopes: ['lent'] },
 ]
@@ -59,6 +61,7 @@ test('a token of the key manager is accepted on the APIs that its application is
   assert.equal(await codeOf('/any', fields), 0)
   assert.equal(await codeOf('/scoped', fields), 0)
   assert.equal(await codeOf('/other', fields), 900910)
+  assert.equal(await codeOf('/inherited', fields), 900910)
   await said('subscription block Shop Pets:1.0.0')
   assert.equal(await codeOf('/any', fields), 900907)
   await said('subscription unblock Shop Pets:1.0.0')

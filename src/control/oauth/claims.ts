@@ -22,26 +22,26 @@ const SCOPE_OF: ReadonlyMap<string, string> = new Map(
 )
 
 /** OpenID Connect names of user store attributes. */
-const OIDC_NAMES: Readonly<Record<string, string>> = {
-  [`${DIALECT}fullname`]: 'name',
-  [`${DIALECT}displayName`]: 'name',
-  [`${DIALECT}lastname`]: 'family_name',
-  [`${DIALECT}givenname`]: 'given_name',
-  [`${DIALECT}middleName`]: 'middle_name',
-  [`${DIALECT}nickname`]: 'nickname',
-  [`${DIALECT}username`]: 'preferred_username',
-  [`${DIALECT}url`]: 'website',
-  [`${DIALECT}photourl`]: 'picture',
-  [`${DIALECT}gender`]: 'gender',
-  [`${DIALECT}dob`]: 'birthdate',
-  [`${DIALECT}timeZone`]: 'zoneinfo',
-  [`${DIALECT}local`]: 'locale',
-  [`${DIALECT}emailaddress`]: 'email',
-  [`${DIALECT}identity/emailVerified`]: 'email_verified',
-  [`${DIALECT}telephone`]: 'phone_number',
-  [`${DIALECT}mobile`]: 'phone_number',
-  [`${DIALECT}addresses`]: 'address',
-}
+const OIDC_NAMES: ReadonlyMap<string, string> = new Map([
+  [`${DIALECT}fullname`, 'name'],
+  [`${DIALECT}displayName`, 'name'],
+  [`${DIALECT}lastname`, 'family_name'],
+  [`${DIALECT}givenname`, 'given_name'],
+  [`${DIALECT}middleName`, 'middle_name'],
+  [`${DIALECT}nickname`, 'nickname'],
+  [`${DIALECT}username`, 'preferred_username'],
+  [`${DIALECT}url`, 'website'],
+  [`${DIALECT}photourl`, 'picture'],
+  [`${DIALECT}gender`, 'gender'],
+  [`${DIALECT}dob`, 'birthdate'],
+  [`${DIALECT}timeZone`, 'zoneinfo'],
+  [`${DIALECT}local`, 'locale'],
+  [`${DIALECT}emailaddress`, 'email'],
+  [`${DIALECT}identity/emailVerified`, 'email_verified'],
+  [`${DIALECT}telephone`, 'phone_number'],
+  [`${DIALECT}mobile`, 'phone_number'],
+  [`${DIALECT}addresses`, 'address'],
+])
 
 export const CLAIM_NAMES: readonly string[] = [...SCOPE_OF.keys()]
 
@@ -62,7 +62,7 @@ export async function userClaims(
   const provided = await manager.extensions.userClaims(claimContext(client, subject, scopes))
   const claims: Record<string, unknown> = scopes.includes('profile') ? { preferred_username: subject.name } : {}
   for (const [attribute, value] of Object.entries(provided ?? subject.claims)) {
-    const name = OIDC_NAMES[attribute] ?? attribute
+    const name = OIDC_NAMES.get(attribute) ?? attribute
     const scope = SCOPE_OF.get(name)
     const isMapped = scope !== undefined
     if (isMapped ? !scopes.includes(scope) : !includesUnmappedAttributes || !scopes.includes('profile')) continue

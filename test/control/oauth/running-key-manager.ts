@@ -166,6 +166,8 @@ const CLAIMS = {
   'http://wso2.org/claims/emailaddress': 'alice@shop.example',
   'http://wso2.org/claims/givenname': 'Alice',
   'http://wso2.org/claims/department': 'Sales',
+  // A name that every object has.
+  constructor: 'Daimler',
 }
 
 /** A browser: keeps cookies, fills forms, and follows redirects within the key manager. */

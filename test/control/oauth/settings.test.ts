@@ -77,6 +77,7 @@ test('user info can be a signed JWT with the attribute names of the user store',
   const { payload } = await jwtVerify(await answer.text(), keys, { currentDate: new Date(nowMs) })
   const { sub, 'http://wso2.org/claims/department': department, 'http://wso2.org/claims/givenname': name } = payload
   assert.deepEqual([sub, department, name], ['alice@carbon.super', 'Sales', 'Alice'])
+  assert.equal(payload.constructor, 'Daimler')
 })
 
 test('a disabled grant is unsupported and absent from the metadata', async () => {
