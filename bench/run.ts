@@ -90,6 +90,7 @@ async function measure(
       scenarios[name] = result
       // An interruption keeps the scenarios so far.
       record({ schema: 1, scenarios }, options.jsonFile)
+      if (options.write) publish({ schema: 1, scenarios: { [name]: result } })
       console.log(`${scenarioTable(name, result)}\n`)
     }
   } finally {
@@ -114,7 +115,6 @@ async function main(): Promise<void> {
   try {
     const results = { schema: 1, scenarios: await measure(options, peers, folder) } as const
     console.log(`Recorded in ${record(results, options.jsonFile)}`)
-    if (options.write) publish(results)
     if (options.profileFolder !== undefined) console.log(`\n${profileText(options.profileFolder)}`)
   } finally {
     rmSync(folder, { recursive: true, force: true })
