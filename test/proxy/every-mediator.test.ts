@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { ApiMediationPlan } from '../../src/mediation/flow-plan.ts'
+import { MEDIATORS } from '../../src/mediation/mediators/list.ts'
 import { temporaryHome } from '../config/temporary-home.ts'
 import { operation } from '../harness/filter-chain.ts'
 import { flowsOf, type FlowTexts, startFlows, takeHead } from '../harness/flows.ts'
@@ -220,9 +221,11 @@ for (const [side, request, response] of [
 ] as const) {
   const steps = `<${side}>${set(`for ${side === 'in' ? 'requests' : 'responses'}`)}</${side}>`
   const exchange = exchangeWith(() => ({ request: steps, response: steps }))
-  test(`<${side}> acts on one direction alone, and on faults as on responses`, async () => {
+  const refused = exchangeWith(() => ({ fault: steps }), true)
+  test(`<${side}> acts on one direction alone, and on faults as on requests`, async () => {
     const passed = await exchange()
     assert.deepEqual([passed.backend, passed.client], [request, response])
+    assert.equal((await refused()).client, request)
   })
 }
 
@@ -245,6 +248,31 @@ const ENDS: readonly (readonly [steps: string, flow: Flow, expected: readonly [n
   ['<throwError type="T" errorMessage="m"/>', 'response', [500, '', 'fault flow']],
   ['<throwError type="T" errorMessage="m"/>', 'fault', [502, null, '']],
 ]
+
+/** Mediators with tests of their own here, and those that API policies and types of APIs become. */
+const ELSEWHERE = [
+  ...['in', 'out', 'cache'],
+  ...['interceptor', 'queryParameter', 'resourcePath', 'jsonThreatProtection', 'xmlThreatProtection'],
+  ...[
+    'regexThreatProtection',
+    'guardrail',
+    'wellFormedBody',
+    'accessClaim',
+    'openApiContract',
+    'graphqlQuery',
+    'cache',
+  ],
+]
+
+test('no mediator of the language is left out', () => {
+  const texts = [...OF_HEADS, ...OF_WORKERS].map(([, steps]) => steps(1)).concat(ENDS.map(([steps]) => steps))
+  const isThere = (name: string) => texts.some(text => new RegExp(`<${name}[ />]`).test(text))
+  const names = MEDIATORS.map(({ name }) => name)
+  assert.deepEqual(
+    names.filter(name => !isThere(name)),
+    names.filter(name => ELSEWHERE.includes(name)),
+  )
+})
 
 for (const isOnWorker of [false, true]) {
   for (const [steps, flow, [status, backend, client]] of ENDS) {
