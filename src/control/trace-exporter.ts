@@ -73,7 +73,7 @@ export class TraceExporter {
 
   add(spans: readonly Span[]): void {
     const { queueMax, batchMax, counts } = this.#options
-    this.#queue.push(...spans)
+    this.#queue = this.#queue.concat(spans)
     counts.waiting(spans.length)
     const excess = this.#queue.length - queueMax
     if (excess > 0) this.#drop(excess)

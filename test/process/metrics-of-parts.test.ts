@@ -1,6 +1,7 @@
 /** Metrics of the parts beside traffic: caches, the key manager, key sets of issuers, worker and script threads. */
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
+import { spawnSync } from 'node:child_process'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { json, MisbehavingServer } from '../control/remote/misbehaving-server.ts'
@@ -62,8 +63,23 @@ const NOTES = openProject({
 })
 put(at, 'apis/Notes/api.yaml', NOTES)
 put(at, 'handlers/wait.mjs', 'export const request = () => true')
+/** Receivers that nobody is. */
+const GONE = `[apim.analytics]
+enable = true
+receiver_username = "a"
+receiver_password = "b"
+[[apim.analytics.url_group]]
+analytics_url = ["tcp://127.0.0.1:1"]
+analytics_auth_url = ["tcp://127.0.0.1:1"]
+[tracing]
+otlp.endpoint = "http://127.0.0.1:1/v1/traces"
+sampling_ratio = 1.0
+[access_log]
+target = "syslog"
+syslog.url = "tcp://127.0.0.1:1"
+`
 const handler = '[[synapse_handlers]]\nname = "wait"\nclass = "handlers/wait.mjs"\n'
-put(at, 'deployment.toml', `enabled_global_handlers = ["wait"]\n${issuers.join('')}\n${handler}`)
+put(at, 'deployment.toml', `enabled_global_handlers = ["wait"]\n${issuers.join('')}\n${handler}${GONE}`)
 const port = await freePort()
 const gateway = await start(at, [
   'management.enable=true',
@@ -147,7 +163,7 @@ test('every cache has entries, evictions, and lookups or bytes where it counts t
   assert.equal(await statusOf('/t/1.0.0/x'), 200)
   assert.equal(await statusOf('/t/1.0.0/x'), 200)
   assert.equal(await statusOf('/c/1.0.0/x', 'Authorization: Bearer no-token\r\n'), 401)
-  await untilMetrics(read => read('cache_entries', 'cache="dns"')! > 0)
+  await untilMetrics(read => read('cache_lookups_total', 'cache="kept_response",result="hit"')! > 0)
   const read = await metrics()
   for (const cache of CACHES) {
     const label = `cache="${cache}"`
@@ -199,4 +215,14 @@ test('the pools of scripts, handlers and mounted APIs have size, use, high-water
     const used = [now('thread_pool_in_use', 'pool="script"'), now('thread_pool_in_use', 'pool="handler"')]
     return [...used, now('mounted_database_connections_in_use')].every(count => count === 0)
   })
+})
+
+test('promtool finds nothing to say about a gateway with all parts, whose receivers are gone', async t => {
+  await untilMetrics(read => read('analytics_groups_down') === 1 && read('trace_spans_waiting')! > 0)
+  await untilMetrics(read => read('access_log_failing') === 1)
+  const text = await ask(gateway.healthPort, 'GET', '/metrics')
+  const input = text.slice(text.indexOf('\r\n\r\n') + 4)
+  const { error, status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], { input })
+  if (error !== undefined) return t.skip('promtool is not installed (package prometheus of Debian)')
+  assert.deepEqual([status, String(stdout), String(stderr)], [0, '', ''])
 })
