@@ -75,8 +75,13 @@ interface Parse {
   readonly jsonPaths: JsonPath[]
   /** The expression has a location path, or a function about nodes. */
   needsDocument: boolean
+  /** A JSONPath ends with the function length(). */
+  countsItems: boolean
   depth: number
 }
+
+/** Function of a JSONPath as the language has it: items of an array, members of an object, characters of a text. */
+const LENGTH = '.length()'
 
 export class ExpressionParser {
   readonly #syntax: ExpressionSyntax
@@ -98,9 +103,12 @@ export class ExpressionParser {
 
   #xpath(text: string, namespaceOf: Namespaces): Expression {
     const quoted = withQuotedPaths(text)
-    const state: Parse = { namespaceOf, namespaces: {}, jsonPaths: [], needsDocument: false, depth: 0 }
+    const none = { needsDocument: false, countsItems: false, depth: 0 }
+    const state: Parse = { namespaceOf, namespaces: {}, jsonPaths: [], ...none }
     const expression = this.#node(this.#parse(quoted), state)
     if (!state.needsDocument) return expression
+    if (state.countsItems)
+      throw new ExpressionError('has length() beside a location path', 'set a property with one of them')
     return { kind: 'xpath', text: quoted, namespaces: state.namespaces, jsonPaths: state.jsonPaths }
   }
 
@@ -243,7 +251,12 @@ export class ExpressionParser {
 
   #jsonEval(argument: Expression, state: Parse): Expression {
     const text = argument.kind === 'literal' ? String(argument.value) : ''
-    const path = this.#jsonPath(text)
+    const counted = text.endsWith(LENGTH) ? text.slice(0, -LENGTH.length) : null
+    const path = this.#jsonPath(counted ?? text)
+    if (counted !== null) {
+      state.countsItems = true
+      return { kind: 'apply', name: 'length', of: [{ kind: 'json-path', path }] }
+    }
     state.jsonPaths.push(path)
     return { kind: 'json-path', path }
   }
