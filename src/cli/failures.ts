@@ -34,7 +34,7 @@ export async function failures(
   }
   const filter = { command: 'failures', ...(id === undefined ? {} : { id }), ...filterOf(options, Date.now()) }
   return orFail(errorOutput, async () => {
-    if (options.follow) return await follow(args, filter, output, signal)
+    if (options.follow) return await follow(args, filter, output, errorOutput, signal)
     const report = await sendCommand<FailuresReport>(args.dataDir, filter)
     for (const reactor of report.silent) errorOutput.write(`reactor ${reactor} did not answer: it is busy, or hangs\n`)
     if (id !== undefined && report.rows.length === 0) {
@@ -85,14 +85,20 @@ async function follow(
   args: CliArguments,
   filter: Readonly<Record<string, unknown>> & { readonly command: string },
   output: Terminal,
+  errorOutput: Terminal,
   signal: AbortSignal | undefined,
 ): Promise<number> {
   /** The last end that was seen, by reactor: their clocks differ by parts of a millisecond. */
   const sinceOf: number[] = []
   let since = filter.since ?? Date.now()
+  let skippedBefore: number | undefined
   while (signal?.aborted !== true) {
     const request = { ...filter, since, sinceOf, limit: FOLLOW_ROWS }
-    const { rows } = await sendCommand<FailuresReport>(args.dataDir, request)
+    const { rows, omitted, skipped } = await sendCommand<FailuresReport>(args.dataDir, request)
+    // A reactor that was replaced has counted anew.
+    const lost = omitted + Math.max(0, skipped - (skippedBefore ?? skipped))
+    skippedBefore = skipped
+    if (lost > 0) errorOutput.write(`${lost} more failed, and are not shown: too many at once\n`)
     for (const row of rows.toReversed()) {
       const reactor = Number(row.id.split('-')[0])
       while (sinceOf.length <= reactor) sinceOf.push(0)

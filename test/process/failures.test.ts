@@ -147,3 +147,19 @@ test('failures --har: is valid by the published schema of HAR 1.2, whatever clie
     { name: 'page', value: '2' },
   ])
 })
+
+test('failures --follow: says how many it could not show', async () => {
+  const program = begin(at, 'failures', '--follow')
+  await eventually('a first line', () => {
+    void get('/nothing/begun', 404).catch(() => {})
+    return program.out.text.includes('/nothing/begun')
+  })
+  const client = await dial(gateway)
+  const burst = 'GET /nothing/burst HTTP/1.1\r\nHost: gateway.example\r\n\r\n'.repeat(20)
+  await eventually('the loss', () => {
+    client.send(burst)
+    return /^\d+ more failed, and are not shown: too many at once$/m.test(program.err.text)
+  })
+  client.destroy()
+  await program.kill()
+})
