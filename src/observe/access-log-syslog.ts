@@ -20,6 +20,8 @@ interface SyslogReceiver {
   readonly ca: string | null
 }
 
+/** The longest payload of a datagram over IPv4; a longer line is cut, because the system would refuse it. */
+const DATAGRAM_BYTES_MAX = 65_507
 /** Informational (RFC 5424 6.2.1). */
 const SEVERITY = 6
 /** Times of a receiver in milliseconds; for tests. */
@@ -143,7 +145,7 @@ class DatagramSyslog implements AccessLogSyslog {
   }
 
   write(batch: Uint8Array): void {
-    for (const message of this.#messages.of(batch)) this.#send(message)
+    for (const message of this.#messages.of(batch)) this.#send(message.subarray(0, DATAGRAM_BYTES_MAX))
   }
 
   #send(message: Buffer): void {

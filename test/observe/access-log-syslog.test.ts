@@ -264,3 +264,19 @@ test('the name of a receiver on UDP is looked up once for many lines, and its fa
   assert.deepEqual(sink.failures, ['no address of no-such-host.invalid'])
   await log.close()
 })
+
+test('a line that no datagram holds is cut, not lost', async t => {
+  const receiver = createSocket('udp4')
+  t.after(() => receiver.close())
+  receiver.bind(0, '127.0.0.1')
+  await once(receiver, 'listening')
+  const { port } = receiver.address()
+  const sink = sinkOf()
+  const log = accessLogSyslog({ protocol: 'udp', host: '127.0.0.1', port, facility: FACILITY, ca: null }, sink)
+  const received = once(receiver, 'message')
+  log.write(lines('x'.repeat(100_000)))
+  const [message] = (await received) as [Buffer]
+  assert.equal(message.length, 65_507)
+  assert.deepEqual([sink.dropped, sink.failures], [[], []])
+  await log.close()
+})
