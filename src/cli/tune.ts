@@ -7,7 +7,7 @@ import { GatewaySystem } from '../tune/gateway-system.ts'
 import { type Proposal, proposalsOf } from '../tune/proposals.ts'
 import { tune as search, type TuneResult } from '../tune/search.ts'
 import { refusalText } from '../tune/refusals.ts'
-import { probe, TuneFailed } from '../tune/system.ts'
+import { TuneFailed } from '../tune/system.ts'
 import type { Knob } from '../tune/verdict.ts'
 import { type CliArguments, type CommandOptions, EXIT_CONFIGURATION, EXIT_FAILED, UsageError } from './arguments.ts'
 import { paint, type Terminal } from './terminal.ts'
@@ -194,7 +194,7 @@ function requestText(path: string, { method, headers, body }: Options): string {
 /** Rejects with TuneFailed where no request succeeds: nothing else would be measured than refusals. */
 async function mustServe(system: GatewaySystem): Promise<void> {
   await system.configure({})
-  const { throughput, failures } = await probe(system)
+  const { throughput, failures } = await system.closed(1)
   if (throughput > 0) return
   throw new TuneFailed(refusalText(failures))
 }

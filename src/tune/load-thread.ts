@@ -20,6 +20,8 @@ export interface LoadPlan {
   readonly ratePerSecond: number
   /** Time for all connections to open. */
   readonly openMs?: number
+  /** Closed loop: time for the first response, after which the measured time begins all the same. */
+  readonly firstMs?: number
 }
 
 /** Of the measured time, without the warm-up. */
@@ -41,6 +43,8 @@ const LATENCIES_MAX = 4_000_000
 const DRAIN_MS = 1000
 const REOPEN_MS = 5
 const OPEN_MS = 15_000
+/** Threads of a gateway that start with the first request take seconds on a busy machine. */
+const FIRST_MS = 10_000
 /** A refused request is repeated after a pause, as a client would: an endless loop would starve the gateway. */
 const REFUSED_PAUSE_MS = 5
 const SUCCESS = [200, 299] as const
@@ -94,6 +98,7 @@ class Load {
   readonly #free: Client[] = []
   #opened = 0
   #startMs = 0
+  #countFromMs = Number.POSITIVE_INFINITY
   #sent = 0
   #succeeded = 0
   #errors = 0
@@ -128,6 +133,7 @@ class Load {
 
   /** `last`: bytes with the end of the response. */
   hasResponse(client: Client, status: number, last: Buffer): void {
+    this.#begin()
     const isSuccess = status >= SUCCESS[0] && status <= SUCCESS[1]
     const now = performance.now()
     this.#count(client.dueMs, now, isSuccess ? '' : this.#kindOf(status, last))
@@ -148,6 +154,7 @@ class Load {
 
   isLost(client: Client): void {
     if (this.#isOver) return
+    if (client.dueMs >= 0) this.#begin()
     const now = performance.now()
     if (client.dueMs >= 0) this.#count(client.dueMs, now, LOST)
     else if (client.dueMs === UNUSED && this.#startMs > 0) this.#count(now, now, REFUSED)
@@ -157,16 +164,26 @@ class Load {
     setTimeout(() => !this.#isOver && this.#clients.add(new Client(this)), REOPEN_MS)
   }
 
-  /** The clock starts when all connections are open. */
+  /** All connections are open. */
   #start(): void {
-    const { warmUpSeconds, seconds, ratePerSecond } = this.plan
+    const { ratePerSecond, firstMs } = this.plan
     this.#startMs = performance.now()
+    if (ratePerSecond > 0) {
+      this.#begin()
+      this.#sendAtRate()
+    } else setTimeout(() => this.#begin(0), firstMs ?? FIRST_MS).unref()
+    this.#send()
+  }
+
+  /** The warm-up begins, and the measured time after it. */
+  #begin(warmUpSeconds = this.plan.warmUpSeconds): void {
+    if (this.#countFromMs < Number.POSITIVE_INFINITY) return
+    const { seconds, ratePerSecond } = this.plan
+    this.#countFromMs = performance.now() + warmUpSeconds * 1000
     setTimeout(() => {
       this.#before = performance.eventLoopUtilization()
     }, warmUpSeconds * 1000)
-    if (ratePerSecond > 0) this.#sendAtRate()
-    else setTimeout(() => this.#finish(), (warmUpSeconds + seconds) * 1000)
-    this.#send()
+    if (ratePerSecond === 0) setTimeout(() => this.#finish(), (warmUpSeconds + seconds) * 1000)
   }
 
   /** A timer is late by up to a millisecond; latency counts from the due time all the same. */
@@ -175,10 +192,6 @@ class Load {
     const now = performance.now()
     if (now < this.#endMs) setTimeout(() => this.#sendAtRate(), 1)
     else setTimeout(() => this.#finish(), this.#clients.values().some(({ dueMs }) => dueMs >= 0) ? DRAIN_MS : 0)
-  }
-
-  get #countFromMs(): number {
-    return this.#startMs + this.plan.warmUpSeconds * 1000
   }
 
   get #endMs(): number {

@@ -4,7 +4,7 @@
  */
 import { plural } from './plural.ts'
 import type { SeededRandom } from './statistics.ts'
-import { failuresText, type Measured, NO_RESPONSE, probe, type Sizes, type System, TuneFailed } from './system.ts'
+import { failuresText, type Measured, NO_RESPONSE, type Sizes, type System, TuneFailed } from './system.ts'
 
 interface Point {
   /** For the progress. */
@@ -144,7 +144,7 @@ export class Series {
 
   async #mustServe(doing: string, base: Sizes): Promise<void> {
     await this.#system.configure(base)
-    const { throughput, failures } = await probe(this.#system)
+    const { throughput, failures } = await this.#system.closed(1)
     if (throughput > 0) return
     const what = `no request has succeeded in "${doing}", nor with the sizes that served before`
     throw new TuneFailed(

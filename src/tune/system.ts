@@ -35,19 +35,6 @@ export interface System {
   quiet(): Promise<OtherUse | null>
 }
 
-const ATTEMPTS = 5
-
-/** One client, again where it got no response at all: the first one of a worker on a busy machine takes seconds. */
-export async function probe(system: System): Promise<Measured> {
-  let measured = await system.closed(1)
-  for (let attempt = 1; attempt < ATTEMPTS && isSilent(measured); attempt++) measured = await system.closed(1)
-  return measured
-}
-
-function isSilent({ throughput, failures }: Measured): boolean {
-  return throughput === 0 && Object.keys(failures).every(kind => kind === NO_RESPONSE)
-}
-
 /** Kind of failure: a request that waits for its response when the measurement ends. */
 export const NO_RESPONSE = 'no response'
 

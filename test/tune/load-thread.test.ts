@@ -81,9 +81,19 @@ test('a response to HEAD ends with its head', async () => {
 test('closed loop: a client that never gets a response counts once', async () => {
   const { succeeded, failures } = await loadOn(
     createServer(() => {}),
-    { clients: 2 },
+    { clients: 2, firstMs: 50 },
   )
   assert.deepEqual([succeeded, failures], [0, { 'no response': 2 }])
+})
+
+test('the measured time begins after the first response: a cold start does not count', async () => {
+  let isCold = true
+  const server = createServer((_, response) => {
+    setTimeout(() => response.end('ok'), isCold ? 1800 : 0)
+    isCold = false
+  })
+  const { succeeded, latenciesMs } = await loadOn(server, {})
+  assert.ok(succeeded > 1 && Math.max(...latenciesMs) < 1800, String(succeeded))
 })
 
 test('connections that are reset at once are failures', async () => {

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { caveatsOf } from '../../src/tune/caveats.ts'
 import { verdictText } from '../../src/tune/proposals.ts'
 import { type SearchOptions, tune } from '../../src/tune/search.ts'
-import { probe, type Sizes } from '../../src/tune/system.ts'
+import type { Sizes } from '../../src/tune/system.ts'
 import type { Knob } from '../../src/tune/verdict.ts'
 import { CEILING, SimulatedSystem } from './simulated-system.ts'
 
@@ -249,15 +249,4 @@ test('a backend on this machine, which uses as much each time, disturbs nothing'
   system.others = isQuiet => ({ share: isQuiet ? 0.01 : 0.45, programs: [] })
   const { others } = await tune(system, [knob('buffer', 16)], OPTIONS)
   assert.deepEqual([others.repeated, others.disturbed], [0, 0])
-})
-
-test('a gateway whose first response takes long is asked again', async () => {
-  let asked = 0
-  const system = new SimulatedSystem(() => (asked++ < 3 ? 0 : 1000), 0)
-  system.failed = () => (asked <= 3 ? 1 : 0)
-  system.failure = 'no response'
-  assert.equal((await probe(system)).throughput, 1000)
-  asked = 0
-  system.failure = '404'
-  assert.deepEqual([(await probe(system)).throughput, asked], [0, 1])
 })
