@@ -1,5 +1,7 @@
 /** Copies of messages, kept responses and policy servers, end to end: real worker threads, scripted backends. */
 import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { test } from 'node:test'
 import { flowsOf } from '../harness/flows.ts'
 import { planGateway, startGateway } from '../harness/gateway.ts'
@@ -272,6 +274,8 @@ test('a copy in the background has its long body once the message itself is over
     gateway.reports.filter(({ event }) => event.startsWith('background')),
     [],
   )
+  const prefix = `sluice-body-${process.pid}-`
+  await eventually('no file', () => !readdirSync(tmpdir()).some(name => name.startsWith(prefix)))
 })
 
 test('the first response of cloned requests goes to the response flow', async t => {

@@ -1,5 +1,5 @@
 /** Limits and memory of the bodies that a reactor collects, and the files of those that are long. */
-import { close, copyFile, open, read, unlink, write } from 'node:fs'
+import { close, copyFile, link, open, read, unlink, write } from 'node:fs'
 import { promisify } from 'node:util'
 import type { BodyLimits } from '../../plan/reactor-plan.ts'
 import { temporaryPath } from '../../runtime/temporary-files.ts'
@@ -12,6 +12,7 @@ export const files = {
   open: promisify(open),
   close: promisify(close),
   copy: promisify(copyFile),
+  link: promisify(link),
   read: promisify(read),
   write: promisify(write),
 }

@@ -174,16 +174,23 @@ export class TaskCallsServer {
   }
 }
 
-/** A copy of the body, where a file has it: the file belongs to the flow of the task. */
+/** A name of its own for the body, where a file has it: the other one belongs to the flow of the task. */
 async function withOwnFile(message: TransferredMessage, store: BodyStore): Promise<TransferredMessage> {
   const { body } = message
   if (body.kind !== 'file') return message
   const path = store.newPath()
-  await files.copy(body.path, path).catch((error: unknown) => {
-    deleteFile(path)
-    throw error
-  })
+  // A whole body never changes; a file system without links copies it.
+  await files.link(body.path, path).catch(() => copyOf(body.path, path))
   return { ...message, body: { ...body, path } }
+}
+
+async function copyOf(from: string, to: string): Promise<void> {
+  try {
+    await files.copy(from, to)
+  } catch (error) {
+    deleteFile(to)
+    throw error
+  }
 }
 
 function sizeOf({ target, fields, body }: TransferredMessage, key: string): number {
