@@ -3,6 +3,7 @@
  * a suite, so that its hooks run for its own tests, and it loads when the one before has ended.
  */
 import { resolve } from 'node:path'
+import './cheap-hashes.ts'
 import { withTestContexts } from './test-contexts.ts'
 
 const { describe } = await withTestContexts(() => import('node:test'))

@@ -1,5 +1,6 @@
 /** Passwords, client secrets and tokens at rest, and the lockout. */
 import assert from 'node:assert/strict'
+import { argon2Sync } from 'node:crypto'
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,6 +11,7 @@ import type { Registry } from '../../../src/control/registry/registry.ts'
 import { openCiphers, SecretCipher } from '../../../src/database/secret-cipher.ts'
 import { check } from '../../../src/cli/check.ts'
 import { argumentsFor, temporaryHome, Transcript } from '../../config/temporary-home.ts'
+import { withRealHashes } from '../../harness/cheap-hashes.ts'
 import { loadConfiguration } from '../../harness/configuration.ts'
 import { type RealDatabase, realDatabase } from './real-databases.ts'
 import { TENANT } from './registry-fixtures.ts'
@@ -25,22 +27,26 @@ after(async () => {
   await database.remove()
 })
 
-test('a password is hashed with argon2id, its own salt and composed Unicode', async () => {
-  const [one, other] = [await hashPassword('Crème-brûlée'), await hashPassword('Crème-brûlée')]
-  assert.match(one, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/)
-  assert.notEqual(one, other)
-  assert.deepEqual(await verifyPassword('Crème-brûlée'.normalize('NFD'), one), { isCorrect: true, isOutdated: false })
-  assert.equal((await verifyPassword('creme-brulee', one)).isCorrect, false)
-})
+test('a password is hashed with argon2id, its own salt and composed Unicode', () =>
+  withRealHashes(async () => {
+    const [one, other] = [await hashPassword('Crème-brûlée'), await hashPassword('Crème-brûlée')]
+    assert.match(one, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/)
+    assert.notEqual(one, other)
+    assert.deepEqual(await verifyPassword('Crème-brûlée'.normalize('NFD'), one), { isCorrect: true, isOutdated: false })
+    assert.equal((await verifyPassword('creme-brulee', one)).isCorrect, false)
+    const nonce = Buffer.from(one.split('$').at(-2)!, 'base64')
+    const terms = { nonce, parallelism: 1, tagLength: 32, memory: 19_456, passes: 2 }
+    const hash = argon2Sync('argon2id', { message: 'Crème-brûlée', ...terms })
+    assert.equal(one.split('$').at(-1), hash.toString('base64').replace(/=+$/, ''))
+  }))
 
 test('a hash of another program is verified, and a weaker one is reported as outdated', async () => {
   // Made by the reference implementation: `echo -n password | argon2 somesalt -id -t 1 -k 8192 -p 1 -l 32`.
-  const weaker = `$argon2id$v=19$m=8192,t=1,p=1$c29tZXNhbHQ$${await weakHash()}`
+  const weaker = `$argon2id$v=19$m=8192,t=1,p=1$c29tZXNhbHQ$${weakHash()}`
   assert.deepEqual(await verifyPassword('password', weaker), { isCorrect: true, isOutdated: true })
 })
 
-async function weakHash(): Promise<string> {
-  const { argon2Sync } = await import('node:crypto')
+function weakHash(): string {
   const terms = { nonce: Buffer.from('somesalt'), parallelism: 1, tagLength: 32, memory: 8192, passes: 1 }
   return argon2Sync('argon2id', { message: 'password', ...terms })
     .toString('base64')
@@ -140,7 +146,7 @@ test('a reload of oauth.lockout.failures applies to the next guess', async () =>
 test('a weaker hash is replaced at the next login', async () => {
   const user = { name: 'early-user', tenant: TENANT, roles: [], claims: {} }
   const { id } = await registry.users.create(user, 'password-1')
-  const weaker = `$argon2id$v=19$m=8192,t=1,p=1$c29tZXNhbHQ$${await weakHash()}`
+  const weaker = `$argon2id$v=19$m=8192,t=1,p=1$c29tZXNhbHQ$${weakHash()}`
   await database.run(`update sluice_users set password_hash = '${weaker}' where id = '${id}'`)
   assert.equal(typeof (await registry.users.authenticate('early-user', TENANT, 'password')), 'object')
   const [row] = await database.run(`select password_hash from sluice_users where id = '${id}'`)
