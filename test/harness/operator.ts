@@ -37,12 +37,13 @@ async function answerAll(peer: Peer): Promise<void> {
 const homes: Home[] = []
 const started: Program[] = []
 const clients: Peer[] = []
-/** Ends clients, programs and backend, and removes the homes; called at the end of a test file. */
+/** Ends clients, programs and connections, and removes the homes; called at the end of a test file. */
 export async function leave(): Promise<void> {
-  for (const client of clients) client.destroy()
-  for (const program of started) await program.kill()
-  for (const home of homes) home.remove()
-  backend.close()
+  for (const client of clients.splice(0)) client.destroy()
+  await Promise.all(started.splice(0).map(program => program.kill()))
+  for (const home of homes.splice(0)) home.remove()
+  // The next file of the process has the same backend.
+  backend.reset()
 }
 
 export function home(port = backend.port, data?: Data): Home {

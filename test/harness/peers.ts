@@ -276,6 +276,13 @@ export class ScriptedBackend {
     this.#taken = this.peers.length
   }
 
+  /** Ends all connections; further ones are accepted, and do not keep the process. */
+  reset(): void {
+    this.#server.unref()
+    for (const peer of this.peers.splice(0)) peer.destroy()
+    this.#taken = 0
+  }
+
   close(): void {
     this.#server.close()
     for (const peer of this.peers) peer.destroy()

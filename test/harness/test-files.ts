@@ -10,7 +10,7 @@ export const ENTRY = fileURLToPath(new URL('./run-files.ts', import.meta.url))
 
 /** Folders whose files start gateways, threads or programs, with the number of files that one process runs in turn. */
 const FILES_PER_PROCESS: Readonly<Record<string, number>> = {
-  ...{ bench: 1, control: 8, delivery: 3, events: 1, mounted: 8, process: 1, proxy: 8, socket: 8, throttle: 1 },
+  ...{ bench: 3, control: 8, delivery: 3, events: 3, mounted: 8, process: 3, proxy: 8, socket: 8, throttle: 4 },
   ...{ tune: 8, worker: 4 },
 }
 /** The same for the files of all other folders together. */
@@ -30,13 +30,15 @@ const ON_BOTH_LEVELS = ['test/proxy/*.test.ts', 'test/socket/*.test.ts']
  * or closing.
  */
 const ON_HANDLES_ALONE = [
-  ...['api-policies', 'authentication', 'backend-credentials', 'backend-jwt', 'body-checks', 'cors-preflights'],
-  ...['cors-responses', 'cors-sequence', 'endpoint-states', 'escaped-slashes', 'every-mediator', 'fault-codes'],
-  ...['fault-sequences', 'flow-fields', 'graphql', 'handlers', 'lifecycle', 'max-forwards', 'path-tricks'],
-  ...['reload-apis', 'reload-settings', 'resources', 'routing', 'schema-validation', 'sequence-calls'],
-  ...['sequence-copies', 'stripped-fields', 'throttling-conditions', 'throttling-denials', 'throttling-levels'],
-  ...['throttling-responses', 'throttling-tiers', 'traced-flows', 'traced-requests', 'warn-on-500'],
-  'websocket-sequences',
+  ...['analytics-events', 'api-policies', 'authentication', 'authentication-schemes', 'backend-credentials'],
+  ...['backend-jwt', 'body-checks', 'claim-policy', 'cors-preflights', 'cors-responses', 'cors-sequence'],
+  ...['endpoint-groups', 'endpoint-states', 'endpoint-suspension', 'escaped-slashes', 'every-mediator', 'fault-codes'],
+  ...['fault-sequences', 'flow-fields', 'graphql', 'graphql-subscriptions', 'handlers', 'interceptor', 'lifecycle'],
+  ...['max-forwards', 'mediated-bodies', 'path-tricks', 'readiness-path', 'reload-apis', 'reload-settings'],
+  ...['request-loops', 'resources', 'routing', 'schema-validation', 'sent-copies', 'sequence-backends'],
+  ...['sequence-calls', 'sequence-copies', 'stripped-fields', 'throttling-conditions', 'throttling-denials'],
+  ...['throttling-levels', 'throttling-responses', 'throttling-tiers', 'trace-context', 'traced-calls'],
+  ...['traced-flows', 'traced-requests', 'warn-on-500', 'websocket-sequences'],
 ].map(name => `test/proxy/${name}.test.ts`)
 
 export const LEVELS = ['handles', 'streams'] as const
