@@ -12,9 +12,9 @@ import { startMailServer } from '../mounted/notifications/stand-ins.ts'
 import { ask, CONCURRENCY, createSmsSender, FailingProvider, notifyingHome } from './notifying.ts'
 import { publish, startNotifying, tenantToken } from './notifying.ts'
 
-const EVENTS = IS_LONG ? 10_000 : 1000
+const EVENTS = IS_LONG ? 10_000 : 400
 /** Of two nodes. */
-const SHARED_EVENTS = IS_LONG ? 10_000 : 400
+const SHARED_EVENTS = IS_LONG ? 10_000 : 200
 /** Failures of one message: each further one waits longer. */
 const FAILURES_MAX = IS_LONG ? 50 : 1
 /** Most messages that were on the way, or whose results were not recorded, at a kill. */

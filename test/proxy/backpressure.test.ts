@@ -1,6 +1,6 @@
 /**
  * Backpressure: a receiver that reads slowly stops the sender, and the gateway buffers a bounded number of bytes in
- * between. Bodies of 256 MiB, of 2 GiB in the long run (SLUICE_LONG=1).
+ * between. Bodies of 160 MiB, of 2 GiB in the long run (SLUICE_LONG=1).
  */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -13,9 +13,9 @@ import { eventually, turn } from '../harness/peers.ts'
 import { IS_LONG } from '../harness/random.ts'
 
 const MIB = 1024 * 1024
-const BODY_BYTES = IS_LONG ? 2048 * MIB : 256 * MIB
+const BODY_BYTES = IS_LONG ? 2048 * MIB : 160 * MIB
 /** How often the receiver stops reading. */
-const STOPS = 8
+const STOPS = IS_LONG ? 8 : 4
 /** Most bytes in flight: buffers of the kernel for both connections, and of the gateway. */
 const IN_FLIGHT_MAX = 32 * MIB
 const RSS_GROWTH_MAX = 128 * MIB
