@@ -155,8 +155,9 @@ function quantile(values: readonly number[], share: number): number {
   return values.toSorted((one, other) => one - other)[Math.min(values.length - 1, Math.floor(share * values.length))]!
 }
 const [pageRounds, gaps] = [frames.flatMap(it => it.rounds), frames.flatMap(it => it.gaps)]
+const admitted = clients < wanted ? `${clients} of ${wanted}` : clients
 const lines = [
-  `${clients}${clients < wanted ? ` of ${wanted}` : ''} clients, ${held} held requests, ${apis} APIs, ${LOAD} requests/s`,
+  `${admitted} clients, ${held} held requests, ${apis} APIs, ${LOAD} requests/s`,
   `${rounds} rounds of ${ROUND_MS / 1000} s each`,
   `bytes per second to a viewer: ${Math.round(median(bytes))}`,
   `time of the page per round: ${median(pageRounds).toFixed(1)} ms, 95 % ${quantile(pageRounds, 0.95).toFixed(1)} ms`,

@@ -6,9 +6,20 @@ import { NO_STORE } from './oauth-error.ts'
 type Html = ReturnType<typeof html>
 
 const STYLE = `:root{color-scheme:light dark}
-body{font:16px/1.5 system-ui,sans-serif;max-width:24rem;margin:4rem auto;padding:0 1rem}
-label,input,button{display:block;width:100%;box-sizing:border-box;font:inherit}
-input,button{padding:.5rem;margin:.25rem 0 1rem}.error{color:light-dark(#b00020,#ff8a80)}`
+:root{--accent:light-dark(#0b6e8a,#5cc3dd);--line:light-dark(#7b8995,#61717d);--page:light-dark(#f4f6f8,#10161b)}
+*{box-sizing:border-box}
+body{font:16px/1.5 system-ui,sans-serif;margin:0;background:var(--page);color:light-dark(#17222b,#e6edf2)}
+main{width:min(24rem,100% - 2rem);margin:12vh auto 2rem;padding:1.75rem;border-radius:12px;overflow-wrap:anywhere}
+main{background:light-dark(#fff,#182027);border:1px solid light-dark(#d8dfe5,#2c3842)}
+h1{font-size:1.4rem;line-height:1.2;margin:0 0 .5rem}p{margin:0 0 1rem}a{color:var(--accent)}
+label,input,button{display:block;width:100%;font:inherit}
+input{padding:.5rem .6rem;margin:.25rem 0 1rem;color:inherit;background:light-dark(#fff,#10161b)}
+input,button{border-radius:6px;border:1px solid var(--line)}
+button{padding:.55rem;margin:.75rem 0 0;font-weight:600;cursor:pointer}
+button{border-color:var(--accent);background:var(--accent);color:light-dark(#fff,#10161b)}
+button[value=deny]{background:none;color:inherit;border-color:var(--line)}
+:focus-visible{outline:3px solid var(--accent);outline-offset:2px}
+.error{color:light-dark(#b00020,#ff8a80)}`
 const STYLE_SOURCE = `'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`
 
 /** `redirectUri`: where a form of the page may finally lead; '' for a page without a form. */
