@@ -75,6 +75,8 @@ export function scimApp(services: () => AdminServices, authenticator: AdminAuthe
     const user = await users.get(pathParameter(context, 'id'), caller)
     const { userName, password, active, roles, claims } = await readBody(context.req.raw, USER, READ_ONLY)
     if (userName !== user.name) throw invalidProblem('userName', 'cannot be changed')
+    // A refused request changes nothing, and the password is the last change.
+    if (password !== '') services().registry.users.requirePassword(password)
     const change = { roles: roles.map(({ value }) => value), claims, isLocked: !active }
     const updated = await users.update(user, change, caller)
     if (password !== '') await users.setPassword(user, password, caller)

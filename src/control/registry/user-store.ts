@@ -198,8 +198,13 @@ export class UserStore {
     return user
   }
 
-  async setPassword(id: string, password: string): Promise<void> {
+  /** Throws RegistryRefusal for a password that the patterns refuse. */
+  requirePassword(password: string): void {
     this.#options.rules.requirePassword(password)
+  }
+
+  async setPassword(id: string, password: string): Promise<void> {
+    this.requirePassword(password)
     const password_hash = await hashPassword(password)
     const row = await this.#database.transaction(async transaction => {
       await transaction.updateTable('sluice_users').set({ password_hash }).where('id', '=', id).execute()

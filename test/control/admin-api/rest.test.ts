@@ -311,6 +311,16 @@ test('SCIM manages users, and no response contains a password', async () => {
   assert.equal((await admin.fetch('DELETE', `/scim2/Users/${created.json.id}`)).status, 204)
 })
 
+test('a replacement of a user whose password is refused changes nothing (RFC 7644 3.5.1)', async () => {
+  const body = { userName: 'doris', password: 'password-of-doris', roles: [{ value: 'Internal/publisher' }] }
+  const created = await admin.fetch('POST', '/scim2/Users', { body })
+  assert.equal(created.status, 201, created.text)
+  const path = `/scim2/Users/${created.json.id}`
+  const replacement = { userName: 'doris', password: 'x', roles: [], active: false }
+  assert.equal((await admin.fetch('PUT', path, { body: replacement })).status, 400)
+  assert.deepEqual((await admin.fetch('GET', path)).json, created.json)
+})
+
 test('administrators cannot remove themselves', async () => {
   const own = (await admin.registry.users.find('admin', 'carbon.super'))!
   assert.equal((await admin.fetch('DELETE', `/scim2/Users/${own.id}`)).status, 409)
