@@ -6,10 +6,10 @@ import { RareEvent } from '../observe/rare-event.ts'
 import type { AnalyticsSpool } from './analytics-spool.ts'
 import type { BatchSink } from './analytics-receiver.ts'
 
-/** Batches in memory; further ones go to the disk. */
+/** Batches in memory, and their characters; further ones go to the disk. */
 const WAITING_MAX = 32
-const PAUSE_MIN_MS = 500
-const PAUSE_MAX_MS = 30_000
+const WAITING_CHARS_MAX = 8 * 1024 * 1024
+const PAUSES_MS = [500, 30_000] as const
 
 interface AnalyticsCounts {
   published(events: number): void
@@ -28,8 +28,8 @@ interface GroupOptions {
   readonly spool: AnalyticsSpool
   readonly counts: AnalyticsCounts
   readonly report: EventLog['report']
-  /** From 0 up to 1. */
-  readonly random?: () => number
+  /** Shortest and longest pause behind a failure; for tests. */
+  readonly pausesMs?: readonly [shortest: number, longest: number] | undefined
 }
 
 interface WaitingBatch {
@@ -71,7 +71,9 @@ export class AnalyticsGroup {
 
   add(batch: WaitingBatch): void {
     // Order is kept: what comes behind a batch on disk goes there too.
-    if (!this.#options.spool.isEmpty || this.#waiting.length >= WAITING_MAX) this.#spool(batch)
+    const chars = this.#waiting.reduce((sum, { lines }) => sum + lines.length, batch.lines.length)
+    const isFull = this.#waiting.length >= WAITING_MAX || chars > WAITING_CHARS_MAX
+    if (isFull || !this.#options.spool.isEmpty) this.#spool(batch)
     else this.#waiting.push(batch)
     this.#publish()
   }
@@ -88,18 +90,19 @@ export class AnalyticsGroup {
   }
 
   async #publishAll(): Promise<void> {
-    let pauseMs = PAUSE_MIN_MS
+    const { pausesMs = PAUSES_MS } = this.#options
+    let [pauseMs] = pausesMs
     while (!this.#ending.signal.aborted) {
       const result = await this.#publishOldest()
       if (result === 'none') return
       if (result === 'published') {
-        pauseMs = PAUSE_MIN_MS
+        ;[pauseMs] = pausesMs
         continue
       }
       // Memory is for a receiver that works.
       for (const waiting of this.#waiting.splice(0)) this.#spool(waiting)
       await this.#pause(pauseMs)
-      pauseMs = Math.min(pauseMs * 2, PAUSE_MAX_MS)
+      pauseMs = Math.min(pauseMs * 2, pausesMs[1])
     }
   }
 
@@ -152,7 +155,6 @@ export class AnalyticsGroup {
 
   /** Full jitter: gateways that lost one receiver do not return to it together. */
   async #pause(mostMs: number): Promise<void> {
-    const { random = Math.random } = this.#options
-    await pause(mostMs * (0.5 + random() / 2), undefined, { signal: this.#ending.signal }).catch(() => undefined)
+    await pause(mostMs * (0.5 + Math.random() / 2), undefined, { signal: this.#ending.signal }).catch(() => undefined)
   }
 }

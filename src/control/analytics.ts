@@ -20,6 +20,8 @@ interface AnalyticsContext {
   readonly metrics: MetricsColumn
   /** Longest time of a call of the module; for tests. */
   readonly moduleMs?: number
+  /** Shortest and longest pause behind a failure; for tests. */
+  readonly pausesMs?: readonly [shortest: number, longest: number]
 }
 
 const MODULE_MS = 10_000
@@ -39,7 +41,7 @@ export class Analytics {
     const sinks = await sinksOf(context)
     const bytesMax = Math.floor(settings.spool_max_bytes / sinks.length)
     const spools: AnalyticsSpool[] = []
-    const { metrics, report, dataDir } = context
+    const { metrics, report, dataDir, pausesMs } = context
     const counts = {
       published: (events: number) => metrics.add(METRIC.analyticsPublished, events),
       dropped: (events: number) => metrics.add(METRIC.analyticsDropped, events),
@@ -58,7 +60,7 @@ export class Analytics {
         report('error', 'analytics events on disk are unreadable', { ...fields, EVENTS: loss.events })
       })
       spools.push(spool)
-      return new AnalyticsGroup({ name, sink, spool, counts, report })
+      return new AnalyticsGroup({ name, sink, spool, counts, report, pausesMs })
     })
     counts.spooled()
     return new Analytics(groups)

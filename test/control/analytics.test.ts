@@ -16,7 +16,7 @@ import { allocateMetrics, METRIC, MetricsColumn } from '../../src/observe/metric
 import { eventually } from '../harness/peers.ts'
 
 /** What a receiver does with a batch; `drop` ends the connection, `long` accepts with a body of 10 MB. */
-type Answer = number | 'drop' | 'long'
+type Answer = number | 'drop' | 'long' | 'never'
 
 /** A node of analytics: logs in whoever has the password, and takes batches by its script. */
 class Node {
@@ -72,6 +72,7 @@ class Node {
       return
     }
     const answer = this.answers.length > 1 ? this.answers.shift()! : this.answers[0]!
+    if (answer === 'never') return
     if (answer === 'drop') {
       request.socket.destroy()
       return
@@ -123,7 +124,7 @@ async function open(
     })),
   } as unknown as Configuration
   const analytics = await Analytics.open({
-    ...{ configuration, home: dataDir, dataDir, metrics, moduleMs },
+    ...{ configuration, home: dataDir, dataDir, metrics, moduleMs, pausesMs: [20, 200] },
     send: request => client.send(request),
     report: (_level, event, fields) => void reports.push(`${event} ${JSON.stringify(fields)}`),
   })
@@ -387,4 +388,15 @@ export function publish() {
   assert.equal(reports.length, 1)
   assert.match(reports[0]!, /^analytics events not published .*no result of the module within 1 ms/)
   assert.equal(count('analyticsDropped'), 0)
+})
+
+test('batches that wait for a slow receiver have a limit of bytes in memory; the disk takes the others', async t => {
+  const node = await Node.listen(t)
+  node.answers = ['never', 200]
+  const { analytics, count } = await open(t, [{ nodes: [node] }], { bytesMax: 64 * 1024 * 1024 })
+  const lines = `${JSON.stringify({ text: 'x'.repeat(1024 * 1024) })}\n`
+  for (let n = 0; n < 12; n++) analytics.publish(lines, 1)
+  const spooled = count('analyticsSpooled') / lines.length
+  assert.ok(spooled >= 4 && spooled < 12, `${spooled} batches are on disk`)
+  await eventually('all events', () => count('analyticsPublished') === 12)
 })
