@@ -27,7 +27,8 @@ import { makeKeptData } from '../test/harness/kept-data.ts'
 import { makeTemporaryFolder } from '../test/harness/temporary-folder.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
-const CONCURRENCY = 3
+/** Four keep two processors busy: processes that start programs, and tests that wait for a time, idle meanwhile. */
+const CONCURRENCY = 4
 /** For a process that hangs; the longest takes a minute on a machine with nothing else to do, three on a busy one. */
 const PROCESS_TIMEOUT_MS = 300_000
 const LONG_TIMEOUT_MS = 3_600_000
@@ -88,14 +89,24 @@ function filesOf(level: Level): readonly string[] {
     : chosen.filter(file => filesOfLevel(level).includes(file))
 }
 
-async function runLevel(level: Level, files: readonly string[]): Promise<Summary> {
-  const summary: Summary = { level, passed: 0, failed: 0, skipped: [], fileMs: new Map() }
-  const waiting = processesOf(files).values()
+/**
+ * Runs the files of all levels. The processes of a level begin after those of the level before, and need not wait for
+ * its last one. Calls `ended` with each summary once its level has ended.
+ */
+async function runLevels(files: ReadonlyMap<Level, readonly string[]>, ended: (summary: Summary) => void) {
+  const runs = [...files].map(([level, of]) => {
+    const summary: Summary = { level, passed: 0, failed: 0, skipped: [], fileMs: new Map() }
+    const processes = processesOf(of).map(files => ({ summary, files, stderr: '' }))
+    return { summary, processes, left: processes.length }
+  })
+  const waiting = runs.flatMap(run => run.processes.map(process => ({ run, process }))).values()
   const runWaiting = async (): Promise<void> => {
-    for (const files of waiting) await runProcess({ summary, files, stderr: '' })
+    for (const { run, process } of waiting) {
+      await runProcess(process)
+      if (--run.left === 0) ended(run.summary)
+    }
   }
   await Promise.all(Array.from({ length: CONCURRENCY }, runWaiting))
-  return summary
 }
 
 async function runProcess(process: TestProcess): Promise<void> {
@@ -172,7 +183,7 @@ function progress({ level, passed: done, failed: wrong }: Summary): void {
 function tell({ level, passed: done, failed: wrong, skipped, fileMs }: Summary, seconds: number): void {
   const verdict = wrong === 0 ? paint('green', 'passed') : paint('red', 'failed')
   const counts = `${done} passed, ${wrong} failed, ${skipped.length} skipped`
-  process.stdout.write(`${clear()}${verdict}  ${level}: ${counts}, ${seconds.toFixed(0)} s\n`)
+  process.stdout.write(`${clear()}${verdict}  ${level}: ${counts}, after ${seconds.toFixed(0)} s\n`)
   for (const test of skipped) process.stdout.write(`  skipped  ${test}\n`)
   if (!options.verbose) return
   const slowest = [...fileMs].sort((one, other) => other[1] - one[1]).slice(0, SLOWEST_SHOWN)
@@ -210,17 +221,16 @@ for (const path of positionals.filter(path => filesBelow(path).length === 0)) {
   process.stderr.write(`no such test: ${path}; nearest: ${nearestTo(path) || 'none'}\n`)
   failures++
 }
-for (const level of levels()) {
-  const files = filesOf(level)
-  if (files.length === 0) continue
-  // For tests of rooms alone it would take longer than it saves.
-  if (files.some(file => file.startsWith('test/process/'))) {
-    ENVIRONMENT.SLUICE_LAUNCHER ??= launcher()
-    ENVIRONMENT.SLUICE_KEPT_DATA ??= await keptData()
-  }
-  const begunMs = performance.now()
-  const summary = await runLevel(level, files)
+const files = new Map(levels().map(level => [level, filesOf(level)]))
+for (const [level, { length }] of files) if (length === 0) files.delete(level)
+// For tests of rooms alone it would take longer than it saves.
+if ([...files.values()].flat().some(file => file.startsWith('test/process/'))) {
+  ENVIRONMENT.SLUICE_LAUNCHER ??= launcher()
+  ENVIRONMENT.SLUICE_KEPT_DATA ??= await keptData()
+}
+const begunMs = performance.now()
+await runLevels(files, summary => {
   tell(summary, (performance.now() - begunMs) / 1000)
   failures += summary.failed
-}
+})
 process.exitCode = failures === 0 ? 0 : 1
