@@ -358,6 +358,33 @@ test('cache: fields that are named to count are the only ones, and an empty onCa
   assert.equal(backend.received.length, 2)
 })
 
+test('cache: the body of a GET counts too', async t => {
+  const backend = await startBackend(t, { '/x': ({ body }) => [200, json(body)] })
+  const { ask } = await startCalls(t, { request: finder(), response: '<cache collector="true"/>' }, backend.port)
+  assert.deepEqual(await ask('GET /a/x', '1'), [200, '"1"'])
+  assert.deepEqual(await ask('GET /a/x'), [200, '""'])
+})
+
+/** Request fields that ask for another form of the response, and what a backend answers then. */
+const FORMS: readonly (readonly [field: string, status: number, body: string])[] = [
+  ['Range: bytes=0-0', 206, '{'],
+  ['If-None-Match: "a"', 304, ''],
+  ['If-Modified-Since: Mon, 23 Nov 2026 19:00:00 GMT', 304, ''],
+  ['If-Match: "b"', 412, ''],
+  ['Accept-Encoding: br', 200, 'coded'],
+]
+for (const [field, status, body] of FORMS) {
+  test(`cache: a response to ${field} is none to others, although no field counts`, async t => {
+    const backend = await startBackend(t, { '/x': ({ head }) => (head.includes(field) ? [status, body] : [200, '{}']) })
+    const flows = { request: finder().replace('2..', '.*'), response: '<cache collector="true"/>' }
+    const { ask } = await startCalls(t, flows, backend.port)
+    assert.deepEqual(await ask('GET /a/x', '', `${field}\r\n`), [status, body])
+    assert.deepEqual(await ask('GET /a/x'), [200, '{}'])
+    assert.deepEqual(await ask('GET /a/x'), [200, '{}'])
+    assert.equal(backend.received.length, 2)
+  })
+}
+
 test('callout sends what its source finds as SOAP action, and keeps the response in a property', async t => {
   const backend = await startBackend(t, { '/service': says(200, '{"done":1}'), '/x': bodyOf })
   const request = `<callout serviceURL="http://127.0.0.1:${backend.port}/service" action="urn:do">

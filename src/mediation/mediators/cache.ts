@@ -44,6 +44,12 @@ const SIZE_MAX = 4 * 1024 * 1024
 /** Fields that are about one connection or client: a kept response has none of them. */
 const NOT_KEPT = ['set-cookie', 'set-cookie2', 'activityid']
 
+/** Request fields that ask for another form of a response, or for a part of it: they count for every key. */
+const OF_FORM = [
+  ...['range', 'if-range', 'if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'],
+  'accept-encoding',
+]
+
 export const cache = mediator<CacheSettings>({
   name: 'cache',
   attributes: ['collector', 'timeout', 'maxMessageSize', 'id', 'scope', 'hashGenerator'],
@@ -84,22 +90,24 @@ async function find(message: Message, settings: FinderSettings, hit: Run | null)
   return false
 }
 
-/** What the response depends on: API, method, path and query, request fields, and the body of methods with one. */
+/** What the response depends on: API, method, path and query, request fields, and the body. */
 function keyOf(message: Message, { excluded, included }: FinderSettings): string {
   const { api, transfer } = servicesOf(message)
   const { method, target } = message.head
   const hash = createHash('sha256').update(JSON.stringify([api, method, target, message.to]))
-  const counts = (name: string) =>
-    included.length > 0 ? included.includes(name) : !excluded.includes(name) && !NOT_KEPT.includes(name)
-  if (included.length > 0 || !excluded.includes('*')) {
-    const fields = [...message.keptFields(), ...message.fields()].map(([name, value]) => [
-      name.toLowerCase(),
-      textOf(value),
-    ])
-    const counted = fields.filter(([name]) => counts(name!))
-    hash.update(JSON.stringify(counted.sort()))
+  const counts = (name: string): boolean => {
+    if (OF_FORM.includes(name)) return true
+    if (included.length > 0) return included.includes(name)
+    return !excluded.includes('*') && !excluded.includes(name) && !NOT_KEPT.includes(name)
   }
-  const { body } = method === 'GET' || method === 'HEAD' ? { body: null } : transfer(message)
+  const fields = [...message.keptFields(), ...message.fields()]
+  const counted = fields.flatMap(([name, value]) => {
+    const lower = name.toLowerCase()
+    return counts(lower) ? [[lower, textOf(value)]] : []
+  })
+  hash.update(JSON.stringify(counted.sort()))
+  const hasBody = message.bodySource !== null || message.bodyState === 'replaced'
+  const { body } = hasBody ? transfer(message) : { body: null }
   if (body?.kind === 'bytes') hash.update(body.bytes)
   // A body in a file is not read for its hash: the key is of this message alone.
   else if (body?.kind === 'file') hash.update(body.path)
