@@ -11,7 +11,13 @@ const BUFFERS = [4096, 8192, 16_384, 32_768, 65_536]
 /** Words of --only. */
 const NAMES = ['reactors', 'workers', 'queue', 'connections', 'buffer'] as const
 type Name = (typeof NAMES)[number]
-type Size = readonly [key: string, unit: string, current: number, values: readonly number[], other?: string]
+type Size = readonly [
+  key: string,
+  unit: string,
+  current: number,
+  values: readonly number[],
+  other?: 'worker_pool_size_max',
+]
 
 /** `only`: the option as given. Throws UsageError. */
 export function knobsFor(
@@ -51,7 +57,7 @@ export function knobsFor(
     const valid = values.filter(value => value !== current && (isPaired || isValid(key, value)))
     return {
       key: `${HTTP}.${key}`,
-      others: isPaired ? [`${HTTP}.${other}`] : [],
+      others: isPaired ? [{ key: `${HTTP}.${other}`, current: http[other] }] : [],
       unit,
       current,
       // -1 stands for no limit.

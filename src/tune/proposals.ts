@@ -20,10 +20,10 @@ export function proposalsOf({ knobs }: TuneResult, sectionOf: (path: string) => 
   return knobs
     .filter(({ verdict }) => verdict === 'change')
     .flatMap(knob =>
-      [knob.key, ...knob.others].map(path => {
-        const section = sectionOf(path)
-        const change = { section, key: path.slice(section.length + 1), value: knob.optimum }
-        return { ...change, current: knob.current, reason: gainText(knob) }
+      [{ key: knob.key, current: knob.current }, ...knob.others].map(({ key, current }) => {
+        const section = sectionOf(key)
+        const change = { section, key: key.slice(section.length + 1), value: knob.optimum }
+        return { ...change, current, reason: gainText(knob) }
       }),
     )
 }

@@ -225,6 +225,7 @@ function levelsTo(clients: number): readonly number[] {
   return [...levels, clients]
 }
 
-function sizesOf({ key, others }: Knob, value: number): Sizes {
-  return Object.fromEntries([key, ...others].map(name => [name, value]))
+function sizesOf({ key, others, current }: Pick<Knob, 'key' | 'others' | 'current'>, value: number): Sizes {
+  const rest = others.map(other => [other.key, value === current ? other.current : value] as const)
+  return Object.fromEntries([[key, value], ...rest])
 }

@@ -3,10 +3,16 @@ import type { MeasuredPoint } from './series.ts'
 import { bootstrap, type Interval, median, pairedRatio, type SeededRandom } from './statistics.ts'
 import type { Measured } from './system.ts'
 
-export interface Knob {
-  /** `section.key`; others get the same value with it. */
+/** A key that gets each value with another one, except the current value, where it has its own. */
+interface OtherKey {
   readonly key: string
-  readonly others: readonly string[]
+  readonly current: number
+}
+
+export interface Knob {
+  /** `section.key` */
+  readonly key: string
+  readonly others: readonly OtherKey[]
   /** What the values count. */
   readonly unit: string
   /** Ascending. */
@@ -30,7 +36,7 @@ type Ratio = { readonly ratio: number } & Interval
 
 export interface KnobResult {
   readonly key: string
-  readonly others: readonly string[]
+  readonly others: readonly OtherKey[]
   readonly unit: string
   readonly current: number
   readonly points: readonly KnobPoint[]

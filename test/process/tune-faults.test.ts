@@ -37,7 +37,16 @@ function running(text: string): readonly string[] {
 }
 
 const LINUX = { skip: !existsSync('/proc/self/cmdline') }
-const OLD = '# ours\n'
+const OLD = 'of an earlier run'
+/** Keys of the listener that the load generator could not serve; the gateway of `tune` has them otherwise. */
+const DEPLOYMENT = `[server]
+offset = 5
+[transport.passthru_http]
+max_connections_per_client = 1
+listener.parameters."bind-address" = "127.0.0.2"
+listener.proxy_protocol.enable = true
+listener.proxy_protocol.networks = ["10.0.0.0/8"]
+`
 
 /** What the gateway of `tune` does when the signal comes. */
 const MOMENTS: readonly (readonly [NodeJS.Signals, RegExp | null])[] = [
@@ -51,7 +60,7 @@ for (const [signal, printed] of MOMENTS) {
     t.after(() => rmSync(folder, { recursive: true, force: true }))
     const report = join(ok.path, `${signal}.html`)
     writeFileSync(report, OLD)
-    writeFileSync(join(ok.path, 'deployment.toml'), OLD)
+    writeFileSync(join(ok.path, 'deployment.toml'), DEPLOYMENT)
     const words = ['tune', '/t/', ...SHORT, '--home', ok.path, '--report', report, '--apply']
     const program = new Program(process.execPath, [LAUNCHER, ...words], { TMPDIR: folder })
     t.after(() => program.kill())
@@ -62,7 +71,8 @@ for (const [signal, printed] of MOMENTS) {
     assert.deepEqual([code, program.out.text], [1, ''])
     assert.match(program.err.text, /(^|\n)interrupted: nothing has changed\n$/)
     assert.deepEqual([running(folder), readdirSync(folder)], [[], []])
-    for (const file of [report, join(ok.path, 'deployment.toml')]) assert.equal(readFileSync(file, 'utf8'), OLD)
+    assert.equal(readFileSync(report, 'utf8'), OLD)
+    assert.equal(readFileSync(join(ok.path, 'deployment.toml'), 'utf8'), DEPLOYMENT)
     assert.deepEqual(
       readdirSync(ok.path).filter(file => /part|json|toml\./.test(file)),
       [],

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { caveatsOf } from '../../src/tune/caveats.ts'
-import { verdictText } from '../../src/tune/proposals.ts'
+import { proposalsOf, verdictText } from '../../src/tune/proposals.ts'
 import { type SearchOptions, tune } from '../../src/tune/search.ts'
 import type { Sizes } from '../../src/tune/system.ts'
 import type { Knob } from '../../src/tune/verdict.ts'
@@ -249,4 +249,19 @@ test('a backend on this machine, which uses as much each time, disturbs nothing'
   system.others = isQuiet => ({ share: isQuiet ? 0.01 : 0.45, programs: [] })
   const { others } = await tune(system, [knob('buffer', 16)], OPTIONS)
   assert.deepEqual([others.repeated, others.disturbed], [0, 0])
+})
+
+test('a key that goes with another one keeps its own current value', async () => {
+  const pool: Knob = { ...knob('pool.core', 2, [1, 2, 8]), others: [{ key: 'pool.max', current: 5 }] }
+  const paired = new SimulatedSystem(sizes => 100 * sizes['pool.core']!, 0)
+  const result = await tune(paired, [pool], OPTIONS)
+  const tried = new Set(paired.configured.map(sizes => `${sizes['pool.core']} ${sizes['pool.max']}`))
+  assert.deepEqual([...tried].toSorted(), ['1 1', '2 5', '8 8'])
+  assert.deepEqual(
+    proposalsOf(result, () => 'pool').map(({ key, current, value }) => [key, current, value]),
+    [
+      ['core', 2, 8],
+      ['max', 5, 8],
+    ],
+  )
 })
