@@ -2,7 +2,7 @@
 import { SUPER_TENANT } from '../../auth/account-names.ts'
 import { ApplicationService } from './application-service.ts'
 import { ApprovalService } from './approval-service.ts'
-import type { AdminAuthenticator } from './authentication.ts'
+import { type AdminAuthenticator, requireSuperTenant } from './authentication.ts'
 import { nameText, optional, PAGE, readBody, readQuery, text, integer } from './request-fields.ts'
 import {
   applicationRepresentation,
@@ -10,7 +10,6 @@ import {
   keyManagerRepresentation,
   listRepresentation,
 } from './representations.ts'
-import { Problem } from './problem.ts'
 import { createdResponse, RestApp, pathParameter } from './rest-app.ts'
 import { addThrottling } from './throttling.ts'
 import { addWorkflows } from './workflows.ts'
@@ -55,21 +54,21 @@ export function adminApp(services: () => AdminServices, authenticator: AdminAuth
     const all = tenant === SUPER_TENANT ? await services().registry.tenants.list() : [tenant]
     return context.json({ count: all.length, list: all.map(domain => ({ domain })) })
   })
-  route('post', '/tenants', SCOPES, async (context, { tenant, user }) => {
-    if (tenant !== SUPER_TENANT) throw new Problem(403, 'only the super tenant can create tenants')
+  route('post', '/tenants', SCOPES, async (context, caller) => {
+    requireSuperTenant(caller, 'create tenants')
     const { domain } = await readBody(context.req.raw, { domain: nameText(253) })
     await services().registry.tenants.create(domain)
-    services().report('info', 'tenant created', { USER: user, SUBJECT: domain })
+    services().report('info', 'tenant created', { USER: caller.user, SUBJECT: domain })
     return createdResponse(context, { domain }, domain)
   })
-  route('post', '/tokens/revoke', SCOPES, async (context, { tenant, user }) => {
+  route('post', '/tokens/revoke', SCOPES, async (context, caller) => {
     // Tokens of other issuers belong to no tenant.
-    if (tenant !== SUPER_TENANT) throw new Problem(403, 'only the super tenant can revoke single tokens')
+    requireSuperTenant(caller, 'revoke single tokens')
     const nowS = Math.floor(services().nowMs() / 1000)
     const expiryTime = optional(integer(nowS, nowS + REVOCATION_S_MAX), nowS + REVOCATION_S_MAX)
     const body = await readBody(context.req.raw, { jti: text(512), expiryTime })
     await services().registry.tokens.addRevocation({ key: body.jti, expiresMs: body.expiryTime * 1000 }, '')
-    services().report('info', 'token revoked', { USER: user, TOKEN_ID: body.jti })
+    services().report('info', 'token revoked', { USER: caller.user, TOKEN_ID: body.jti })
     return context.body(null, 200)
   })
   addThrottling(resources, services)

@@ -6,7 +6,7 @@
  * could do what the administrator may. Basic is for administrators, who need it to create the first client.
  */
 import type { Context } from 'hono'
-import { resolveAccountName } from '../../auth/account-names.ts'
+import { resolveAccountName, SUPER_TENANT } from '../../auth/account-names.ts'
 import { parseBasicCredentials } from '../../auth/basic-credentials.ts'
 import { ADMIN_ROLE, MANAGEMENT_SCOPES } from '../registry/management-scopes.ts'
 import type { User } from '../registry/entities.ts'
@@ -91,6 +91,11 @@ function callerOf({ name, tenant, roles }: User, scopes: readonly string[]): Adm
     return scopes.includes(scope) && (MANAGEMENT_SCOPES[scope] ?? []).some(role => roles.includes(role))
   }
   return { user: name, tenant, isAdmin: hasScope('apim:admin'), hasAnyScope: wanted => wanted.some(hasScope) }
+}
+
+/** Throws Problem for administrators of other tenants. `action`: what holds for every tenant of the node. */
+export function requireSuperTenant({ tenant }: AdminCaller, action: string): void {
+  if (tenant !== SUPER_TENANT) throw new Problem(403, `only the super tenant can ${action}`)
 }
 
 /** Refuses unsafe requests from pages of other origins: browsers may send remembered credentials (CSRF). */

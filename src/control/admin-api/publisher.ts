@@ -1,8 +1,7 @@
 /** REST API of publishers: API lifecycles, and blocking of subscriptions. */
-import { SUPER_TENANT } from '../../auth/account-names.ts'
 import { targetState } from '../../apis/lifecycle-states.ts'
 import { ApplicationService } from './application-service.ts'
-import type { AdminAuthenticator } from './authentication.ts'
+import { type AdminAuthenticator, requireSuperTenant } from './authentication.ts'
 import { oneOf, optional, PAGE, readQuery, text } from './request-fields.ts'
 import {
   apiIdOf,
@@ -53,7 +52,7 @@ function addApis(resources: RestApp, services: () => AdminServices): void {
     const fields = { apiId: API_ID, action: text(60), lifecycleChecklist: optional(text(600), '') }
     const { apiId, action } = readQuery(context.req.raw, fields)
     // APIs are files of the node and belong to its operator.
-    if (caller.tenant !== SUPER_TENANT) throw new Problem(403, 'APIs belong to the super tenant')
+    requireSuperTenant(caller, 'change the lifecycle of APIs')
     const { name, version } = await applications.findApi(apiId)
     const change = services().apis.change({ name: `${name}:${version}`, action })
     const state = await change.catch((error: Error) => {

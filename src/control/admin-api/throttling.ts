@@ -3,6 +3,7 @@ import { denyBody } from '../../throttle/policy-body.ts'
 import { unitName } from '../../throttle/limit-body.ts'
 import type { PolicyLevel, ThrottlingPolicy } from '../../throttle/policy.ts'
 import type { AdminServices } from './admin-services.ts'
+import { requireSuperTenant } from './authentication.ts'
 import { type ListedPolicy, PolicyService } from './policy-service.ts'
 import { notFoundProblem } from './problem.ts'
 import { listRepresentation } from './representations.ts'
@@ -14,8 +15,16 @@ const READ_ONLY = ['conditionId', 'conditionType', 'conditionValue']
 const LEVELS: readonly PolicyLevel[] = ['application', 'subscription', 'advanced', 'custom']
 
 /** `/throttling/policies/{level}`, `/throttling/deny-policies` and `/throttling/deny-policy/{id}` of administrators. */
-export function addThrottling({ base, route }: RestApp, services: () => AdminServices): void {
+export function addThrottling(resources: RestApp, services: () => AdminServices): void {
+  const { base } = resources
   const policies = new PolicyService(services)
+  // Policies hold for the callers of every tenant, and deny policies name them.
+  const route: RestApp['route'] = (verb, path, scopes, handler) => {
+    resources.route(verb, path, scopes, (context, caller) => {
+      requireSuperTenant(caller, 'see and change throttling policies')
+      return handler(context, caller)
+    })
+  }
   for (const level of LEVELS) addPolicies({ base, route }, policies, level)
   const all = '/throttling/deny-policies'
   const one = '/throttling/deny-policy/:id'

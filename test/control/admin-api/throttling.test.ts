@@ -269,3 +269,24 @@ test('D218: a 25th custom policy is refused, and one that exists can be changed'
   assert.equal((await send('PUT', `${path}/${ids[0]}`, body(`Rule${count}`)))[0], 200)
   for (const id of ids) assert.equal((await send('DELETE', `${path}/${id}`))[0], 200)
 })
+
+test('administrators of other tenants neither read nor change what holds for every tenant', async () => {
+  await admin.registry.tenants.create('other.example')
+  const boss = { name: 'other-boss', tenant: 'other.example', roles: ['admin'], claims: {} }
+  await admin.registry.users.create(boss, 'a-password-of-theirs')
+  const token = await admin.tokenOf('other-boss', undefined, { tenant: 'other.example' })
+  const statusOf = async (method: string, path: string, body?: object): Promise<number> => {
+    const sent = { authorization: `Bearer ${token}`, ...(body === undefined ? {} : { body }) }
+    return (await admin.fetch(method, `${ADMIN}${path}`, sent)).status
+  }
+  const everybody = { conditionType: 'IP', conditionValue: { fixedIp: '0.0.0.0/0', invert: false } }
+  const [, { conditionId: id }] = await send('POST', `${ADMIN}/deny-policies`, everybody)
+  assert.equal(await statusOf('GET', '/deny-policies'), 403)
+  assert.equal(await statusOf('POST', '/deny-policies', everybody), 403)
+  assert.equal(await statusOf('PATCH', `/deny-policy/${id}`, { conditionStatus: false }), 403)
+  assert.equal(await statusOf('DELETE', `/deny-policy/${id}`), 403)
+  for (const [level, body] of Object.entries(BODIES)) {
+    assert.equal(await statusOf('GET', `/policies/${level}`), 403)
+    assert.equal(await statusOf('POST', `/policies/${level}`, body), 403)
+  }
+})
