@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { METRIC } from '../../../src/observe/metrics.ts'
 import { describeMachines } from '../../../src/control/dashboard/machines.ts'
-import { bytes, duration, milliseconds, span } from '../../../src/control/dashboard/page/format.js'
+import { bytes, clock, duration, milliseconds, span } from '../../../src/control/dashboard/page/format.js'
 import { linesOf, place, route } from '../../../src/control/dashboard/page/layout.js'
 import { CACHES, DATABASES } from '../../../src/control/dashboard/page/pools.js'
 import { History, perSecond, POINTS, quantile } from '../../../src/control/dashboard/page/rates.js'
@@ -46,6 +46,9 @@ test('units fit the size of a value', () => {
     ...['0 ms', '250 µs', '12.3 ms', '999 ms', '2.5 s', '1 min 1 s', '–'],
   ])
   assert.deepEqual([5, 3700, 90_000].map(span), ['5 s', '1 h 1 min', '1 d 1 h'])
+  assert.deepEqual([new Date(2026, 0, 1, 0, 0, 5), new Date(2026, 0, 1, 23, 59)].map(Number).map(clock), [
+    ...['00:00:05', '23:59:00'],
+  ])
   assert.deepEqual([0, 79, 250].map(duration), ['< 0.1 ms', '< 0.1 ms', '250 µs'])
 })
 

@@ -1,5 +1,6 @@
 /** The charts of traffic: canvases of uPlot, each with its present and highest values as a table below. */
 import { element, setText } from './dom.js'
+import { clock } from './format.js'
 import { History, POINTS } from './rates.js'
 import uPlot from './uplot.js'
 
@@ -137,9 +138,5 @@ function color(variable) {
 /** A time at the left edge would meet the lowest label of the other axis; one at the right edge would be cut. */
 function clockAt(plot, timeS) {
   const x = plot.valToPos(timeS, 'x')
-  return x < EDGE || x > plot.over.clientWidth - EDGE + PADDING ? '' : clockOf(timeS)
-}
-
-function clockOf(timeS) {
-  return new Date(timeS * 1000).toLocaleTimeString([], { hour12: false })
+  return x < EDGE || x > plot.bbox.width / devicePixelRatio - EDGE + PADDING ? '' : clock(timeS * 1000)
 }

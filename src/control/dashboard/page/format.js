@@ -2,6 +2,8 @@
 
 const WHOLE = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
 const FINE = new Intl.NumberFormat('en', { maximumFractionDigits: 1 })
+/** Made once, because `toLocaleTimeString` makes one for each text; from 00:00:00 on in every language. */
+const CLOCK = new Intl.DateTimeFormat([], { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' })
 const BYTES = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
 
 export function count(value) {
@@ -54,7 +56,7 @@ export function percent(share) {
 }
 
 export function clock(ms) {
-  return new Date(ms).toLocaleTimeString([], { hour12: false })
+  return CLOCK.format(ms)
 }
 
 const DAY_MS = 86_400_000

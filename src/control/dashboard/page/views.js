@@ -148,17 +148,18 @@ export class Views {
   #measureApis(rows, nowMs, bounds) {
     const known = this.#apisBefore
     const seconds = known === null ? 0 : (nowMs - known.nowMs) / 1000
+    const limits = listOf(bounds)
     for (const [name, row] of Object.entries(rows)) {
       const before = known?.rows.get(name)
       if (before === undefined) continue
       const buckets = Array.from(
-        { length: countOf(bounds) + 1 },
+        { length: limits.length + 1 },
         (_, at) => (row.total?.[at] ?? 0) - (before.total[at] ?? 0),
       )
       this.#apiRates.set(name, {
         requests: perSecond(row.requests ?? 0, before.requests, seconds),
         faults: perSecond(row.faults ?? 0, before.faults, seconds),
-        p99: milli(quantile(0.99, buckets, listOf(bounds))),
+        p99: milli(quantile(0.99, buckets, limits)),
       })
     }
     const kept = Object.entries(rows).map(([name, row]) => {
@@ -222,8 +223,4 @@ function milli(seconds) {
 
 function listOf(bounds = {}) {
   return Object.values(bounds)
-}
-
-function countOf(bounds = {}) {
-  return Object.keys(bounds).length
 }
