@@ -1,10 +1,11 @@
 /** What `tune` works on: a copy of the home in a temporary folder, and the backend with recorded delays. */
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { Worker } from 'node:worker_threads'
 import { DelaysError, parseDelays } from '../tune/delays.ts'
 import { startSynthetic } from '../tune/gateway-system.ts'
+import { TuneFailed } from '../tune/system.ts'
 import type { CliArguments } from './arguments.ts'
 
 export const BODY_BYTES = 1024
@@ -15,10 +16,23 @@ export class Workspace {
   readonly #folder: string
   #backend: Worker | null = null
 
-  constructor({ home, dataDir }: CliArguments) {
-    this.#folder = mkdtempSync(join(tmpdir(), 'sluice-tune-'))
+  private constructor(folder: string) {
+    this.#folder = folder
+  }
+
+  /** Throws TuneFailed where the home cannot be copied. */
+  static make({ home, dataDir }: CliArguments): Workspace {
     const excluded = resolve(dataDir)
-    cpSync(home, this.home, { recursive: true, filter: file => resolve(file) !== excluded })
+    let folder = ''
+    try {
+      folder = mkdtempSync(join(tmpdir(), 'sluice-tune-'))
+      const workspace = new Workspace(folder)
+      cpSync(home, workspace.home, { recursive: true, filter: file => resolve(file) !== excluded && isCopied(file) })
+      return workspace
+    } catch (error) {
+      if (folder !== '') rmSync(folder, { recursive: true, force: true })
+      throw new TuneFailed(`the home cannot be copied to a temporary folder: ${(error as Error).message}`)
+    }
   }
 
   get home(): string {
@@ -46,6 +60,12 @@ export class Workspace {
     await this.#backend?.terminate()
     rmSync(this.#folder, { recursive: true, force: true })
   }
+}
+
+/** Sockets, pipes and devices are nothing that a configuration names. */
+function isCopied(file: string): boolean {
+  const found = lstatSync(file)
+  return found.isFile() || found.isDirectory() || found.isSymbolicLink()
 }
 
 function readDelays(file: string): readonly number[] {

@@ -108,7 +108,7 @@ function planOf(args: CliArguments, options: Options, errorOutput: Terminal): Pl
 async function measure(plan: Plan, signal: AbortSignal, progress: Progress): Promise<TuneResult> {
   const { args, settings, request, knobs, delays } = plan
   signal.throwIfAborted()
-  const workspace = new Workspace(args)
+  const workspace = Workspace.make(args)
   let system: GatewaySystem | null = null
   try {
     if (delays !== null) await workspace.replay(delays, settings.seed)
