@@ -9,14 +9,15 @@
  * `../../conf`, is right in both forms.
  */
 import { globSync, readFileSync, rmSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
 import { build, type Plugin } from 'esbuild'
 
 const ROOT = join(import.meta.dirname, '..')
 const SOURCE = join(ROOT, 'src')
 const OUT = resolve(process.argv[2] ?? join(ROOT, 'lib'))
-/** Packages of many small ES modules, which a start loads. */
-const INLINED = ['@hono/node-server', 'hono', 'jose', 'kysely', 'lru-cache', 'smol-toml']
+/** Packages that a start loads: many small ES modules, or CommonJS, of which each file costs a look at five paths. */
+const INLINED = ['@hono/node-server', 'hono', 'jose', 'js-yaml', 'kysely', 'lru-cache', 'pino', 'smol-toml']
 const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
   readonly dependencies: Readonly<Record<string, string>>
 }
@@ -48,6 +49,9 @@ function entries(): readonly string[] {
   return [...found]
 }
 
+/** A CommonJS module that takes a module of Node: an ES module has no `require`. */
+const NODE_REQUIRE = /\brequire\(['"]([a-z:_/]+)['"]\)/g
+
 /** Names imported from a module of Node. */
 const NODE_IMPORT = /^import \{([^}]*)\} from '(node:[^']+)';?$/gm
 
@@ -65,6 +69,12 @@ function takenFromModule(_: string, names: string, module: string): string {
 const builtForm: Plugin = {
   name: 'built form',
   setup({ onLoad }) {
+    onLoad({ filter: /\/node_modules\/.*\.c?js$/ }, ({ path }) => ({
+      contents: readFileSync(path, 'utf8').replace(NODE_REQUIRE, (call: string, module: string) =>
+        isBuiltin(module) ? `process.getBuiltinModule('${module}')` : call,
+      ),
+      loader: 'js',
+    }))
     onLoad({ filter: /\/src\/.*\.ts$/ }, ({ path }) => ({
       contents: readFileSync(path, 'utf8')
         .replace(RUN_BY_PATH, `new URL('$1.js', import.meta.url)`)
