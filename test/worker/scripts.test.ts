@@ -143,7 +143,6 @@ const FAILING: readonly (readonly [code: string, fault: number, cause: RegExp])[
   [`var s = 'xxxxxxxx'; for (;;) s += s`, 102580, /RangeError/],
   ['\n\nnull.x', 102580, /TypeError, row\d+\.xml:3/],
   [`throw new Error('text of ' + mc.getPayloadText())`, 102580, /throws Error, row/],
-  ['this is no script', 102580, /SyntaxError/],
   ['process.exit(1)', 102580, /ReferenceError/],
   [`mc.setProperty('a', 1, 'nowhere')`, 102580, /RangeError/],
   [`mc.setPayloadXML('<a>')`, 102520, /./],
@@ -206,6 +205,8 @@ test('a file that is not there, or outside of the home, fails the message with i
 testRefusals([
   ['<script language="groovy">1</script>', 'script/language = groovy: is not supported'],
   ['<script language="js"/>', 'script: has no code'],
+  ['<script>\n\nvar a = ;</script>', "script: is no JavaScript: Unexpected token ';' in line 3"],
+  ['<script>mc.setPayloadXML(&lt;a/>)</script>', "script: is no JavaScript: Unexpected token '<' in line 1"],
   ['<script key="a.mjs">1</script>', 'script: has both code and key'],
   ['<script key="org.example.Thing"/>', 'script/key = org.example.Thing: is a Java class'],
   ['<script key="a.mjs" function="a b"/>', 'script/function = a b: is not the name of a function'],

@@ -2,6 +2,7 @@
  * `<script>`: runs JavaScript of the operator on a thread of its own pool, with the object `mc`. What clients send is
  * data of `mc` and never part of the code.
  */
+import { Script } from 'node:vm'
 import { isJavaClass } from '../../config/module-file.ts'
 import type { XmlElement } from '../../config/xml.ts'
 import { servicesOf } from '../backend-calls.ts'
@@ -66,7 +67,22 @@ function inline(element: XmlElement, parser: SequenceParser): ScriptSettings | u
   if (text.length > TEXT_MAX) {
     return parser.error(element, '', `has more than ${TEXT_MAX} characters`, 'move it to a module')
   }
-  return { kind: 'inline', text, line: element.line }
+  const { line } = element
+  const broken = syntaxErrorOf(text, line)
+  if (broken === '') return { kind: 'inline', text, line }
+  return parser.error(element, '', `is no JavaScript: ${broken}`, 'correct it; literals of XML (E4X) are texts: "<a/>"')
+}
+
+/** What is wrong with the code, with its line in the file; '' for nothing. Nothing runs. */
+function syntaxErrorOf(text: string, line: number): string {
+  try {
+    void new Script(text, { filename: 'script', lineOffset: line - 1 })
+    return ''
+  } catch (error) {
+    const { message, stack = '' } = error as Error
+    const at = /^script:(\d+)/.exec(stack)?.[1] ?? line
+    return `${message} in line ${at}`
+  }
 }
 
 function ofKey(element: XmlElement, parser: SequenceParser): ScriptSettings | undefined {
