@@ -82,6 +82,7 @@ export class AnalyticsGroup {
   async close(): Promise<void> {
     this.#ending.abort()
     await this.#publishing
+    this.#options.sink.close?.()
     for (const batch of this.#waiting.splice(0)) this.#spool(batch)
   }
 

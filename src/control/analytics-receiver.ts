@@ -29,6 +29,8 @@ export type BatchResult = 'accepted' | { readonly refused: string }
 export interface BatchSink {
   /** Rejects where nobody takes batches now. */
   send(batch: SentBatch): Promise<BatchResult>
+  /** No batch follows. */
+  close?(): void
 }
 
 interface NodeAddress {

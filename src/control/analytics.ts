@@ -1,13 +1,12 @@
 /** Publishes the events of `[apim.analytics]`: every group of nodes gets every event, or the operator's module does. */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import { loadModule } from '../config/module-file.ts'
 import type { Configuration } from '../config/catalogue.ts'
 import type { EventLog } from '../observe/events.ts'
 import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
-import { withTimeout } from '../runtime/with-timeout.ts'
 import { AnalyticsGroup } from './analytics-group.ts'
-import { AnalyticsNodes, type BatchResult, type BatchSink, type SentBatch } from './analytics-receiver.ts'
+import { ModuleSink } from './analytics-module.ts'
+import { AnalyticsNodes, type BatchSink } from './analytics-receiver.ts'
 import { AnalyticsSpool } from './analytics-spool.ts'
 import type { RemoteServices } from './remote-services.ts'
 
@@ -25,8 +24,6 @@ interface AnalyticsContext {
 }
 
 const MODULE_MS = 10_000
-/** Calls of a module without a result: each keeps a batch in memory. */
-const MODULE_CALLS_MAX = 4
 
 export class Analytics {
   readonly #groups: readonly AnalyticsGroup[]
@@ -84,8 +81,8 @@ async function sinksOf({
 }: AnalyticsContext): Promise<readonly NamedSink[]> {
   const settings = configuration['apim.analytics']
   if (settings.event_publisher_type === 'custom') {
-    const publish = await loadModule(home, settings.event_publisher_impl, 'publish')
-    return [{ name: settings.event_publisher_impl, sink: new ModuleSink(publish, moduleMs) }]
+    const path = settings.event_publisher_impl
+    return [{ name: path, sink: await ModuleSink.open(home, path, moduleMs) }]
   }
   const account = { name: settings.receiver_username, password: settings.receiver_password }
   return configuration['apim.analytics.url_group'].map(group => {
@@ -103,34 +100,4 @@ interface NamedSink {
 /** A folder that other groups do not use, also after groups have changed. */
 function folderOf(name: string): string {
   return createHash('sha256').update(name).digest('hex').slice(0, 16)
-}
-
-/** The operator's module: `publish(events)` gets the events of a batch as objects. */
-class ModuleSink implements BatchSink {
-  readonly #publish: (...given: readonly unknown[]) => unknown
-  readonly #moduleMs: number
-  #calls = 0
-
-  constructor(publish: (...given: readonly unknown[]) => unknown, moduleMs: number) {
-    this.#publish = publish
-    this.#moduleMs = moduleMs
-  }
-
-  async send({ lines }: SentBatch): Promise<BatchResult> {
-    let events: readonly object[]
-    try {
-      const written = lines.trimEnd().split('\n')
-      events = written.map(line => JSON.parse(line) as object)
-    } catch {
-      // A file of the spool that something else has changed: no later attempt reads it.
-      return { refused: 'they are not JSON' }
-    }
-    if (this.#calls >= MODULE_CALLS_MAX) throw new Error(`${MODULE_CALLS_MAX} calls of the module have no result`)
-    this.#calls++
-    const result = Promise.try(this.#publish, events)
-    const settled = () => void this.#calls--
-    result.then(settled, settled)
-    await withTimeout(result, this.#moduleMs, () => new Error(`no result of the module within ${this.#moduleMs} ms`))
-    return 'accepted'
-  }
 }

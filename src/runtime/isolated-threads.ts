@@ -42,7 +42,7 @@ interface IsolatedThreadsOptions {
   readonly heapBytes: number
   /** A row for the memory of each thread (thread-memory.ts), which the thread gets as `memory` of its `workerData`. */
   readonly memory: readonly Float64Array[]
-  readonly observer: ThreadsObserver
+  readonly observer?: ThreadsObserver
 }
 
 /** What a thread posts when it takes tasks. */
@@ -110,18 +110,18 @@ export class IsolatedThreads {
   #wait(job: Job): void {
     const { threadsMax, timeoutMs, observer } = this.#options
     if (this.#waiting.size >= threadsMax * WAITING_PER_THREAD) {
-      observer.failed('queue-full')
+      observer?.failed('queue-full')
       job.result.reject(new ThreadFailure('queue-full', `${this.#waiting.size} tasks wait`))
       return
     }
     const waitMs = timeoutMs + START_MS
     job.timer = setTimeout(() => {
       this.#waiting.delete(job)
-      observer.failed('queue-full')
+      observer?.failed('queue-full')
       job.result.reject(new ThreadFailure('queue-full', `no thread was free within ${waitMs} ms`))
     }, waitMs)
     job.sinceMs = monotonicMs()
-    observer.waits()
+    observer?.waits()
     this.#waiting.add(job)
     this.#startForWaiting()
   }
@@ -156,8 +156,8 @@ export class IsolatedThreads {
   #give(thread: Thread, job: Job): void {
     const { timeoutMs, observer } = this.#options
     settle(job)
-    if (job.sinceMs > 0) observer.waited(monotonicMs() - job.sinceMs)
-    if (!isJob(thread.work)) observer.used(++this.#used)
+    if (job.sinceMs > 0) observer?.waited(monotonicMs() - job.sinceMs)
+    if (!isJob(thread.work)) observer?.used(++this.#used)
     thread.work = job
     thread.worker.ref()
     thread.timer = setTimeout(() => {
@@ -188,7 +188,7 @@ export class IsolatedThreads {
       this.#give(thread, job)
       return
     }
-    if (isJob(thread.work)) this.#options.observer.used(--this.#used)
+    if (isJob(thread.work)) this.#options.observer?.used(--this.#used)
     thread.work = null
     thread.worker.unref()
     const now = monotonicMs()
@@ -204,13 +204,13 @@ export class IsolatedThreads {
   #lost(thread: Thread, failure: ThreadFailure): void {
     if (!this.#threads.has(thread)) return
     const wasStarting = thread.work === 'starting'
-    if (isJob(thread.work)) this.#options.observer.failed(failure.reason)
+    if (isJob(thread.work)) this.#options.observer?.failed(failure.reason)
     this.#end(thread, failure)
     const [first] = this.#waiting
     if (wasStarting && first !== undefined) {
       // A thread that cannot start would be tried for ever.
       this.#waiting.delete(first)
-      this.#options.observer.failed(failure.reason)
+      this.#options.observer?.failed(failure.reason)
       settle(first).reject(failure)
     }
     this.#startForWaiting()
@@ -227,7 +227,7 @@ export class IsolatedThreads {
     const at = this.#idle.indexOf(thread)
     if (at >= 0) this.#idle.splice(at, 1)
     if (isJob(thread.work)) {
-      this.#options.observer.used(--this.#used)
+      this.#options.observer?.used(--this.#used)
       thread.work.result.reject(failure)
     }
     thread.work = null

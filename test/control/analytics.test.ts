@@ -369,25 +369,40 @@ test('refusals are told once a minute with their status, and a long response acc
   assert.match(reports[0]!, /^analytics events refused by their receiver .*responds with status 400.*"EVENTS":1/)
 })
 
-test('a module that never answers is called four times at most, and its events stay on disk', async t => {
+/** [what, code of publish, cause]. */
+const BAD_MODULES = [
+  ['never answers', 'new Promise(() => {})', /no result within 500 ms/],
+  ['loops', '(() => { for (;;); })()', /no result within 500 ms/],
+  ['throws', '(() => { throw new Error("no room") })()', /no room/],
+  ['crashes later', 'new Promise(() => setTimeout(() => { throw new Error("later") }))', /"Error"|ERR|exit code|later/],
+  ['ends its thread', 'process.exit(3)', /exit code 3/],
+] as const
+
+for (const [what, code, cause] of BAD_MODULES) {
+  test(`a module that ${what} costs its own thread: it is told once, and the events stay on disk`, async t => {
+    const dataDir = temporaryFolder(t)
+    const file = join(dataDir, 'bad.mjs')
+    writeFileSync(file, `export const publish = events => ${code}`)
+    const { publish, count, reports } = await open(t, [], { dataDir, module: 'bad.mjs', moduleMs: 500 })
+    for (let n = 0; n < 1000; n++) publish(n)
+    await eventually('the cause', () => reports.length > 0)
+    await eventually('the spool', () => count('analyticsSpooled') > 4000)
+    assert.equal(reports.length, 1)
+    assert.match(reports[0]!, /^analytics events not published /)
+    assert.match(reports[0]!, cause)
+    assert.deepEqual([count('analyticsDropped'), count('analyticsPublished')], [0, 0])
+  })
+}
+
+test('a module that cannot be loaded refuses the start', async t => {
   const dataDir = temporaryFolder(t)
-  const module = `globalThis.callsOfHangingModule = 0
-export function publish() {
-  globalThis.callsOfHangingModule++
-  return new Promise(() => {})
-}`
-  writeFileSync(join(dataDir, 'hanging.mjs'), module)
-  const { publish, count, reports } = await open(t, [], { dataDir, module: 'hanging.mjs', moduleMs: 1 })
-  publish(1)
-  const { callsOfHangingModule: calls } = globalThis as unknown as { callsOfHangingModule: number }
-  assert.equal(calls, 1)
-  await eventually('the spool', () => count('analyticsSpooled') > 0)
-  for (let n = 0; n < 1000; n++) publish(n)
-  const called = () => (globalThis as unknown as { callsOfHangingModule: number }).callsOfHangingModule
-  await eventually('the last call', () => called() === 4)
-  assert.equal(reports.length, 1)
-  assert.match(reports[0]!, /^analytics events not published .*no result of the module within 1 ms/)
-  assert.equal(count('analyticsDropped'), 0)
+  for (const [code, cause] of [
+    ['export const other = 1', /exports no function publish/],
+    ['no JavaScript', /cannot be loaded/],
+  ] as const) {
+    writeFileSync(join(dataDir, 'wrong.mjs'), code)
+    await assert.rejects(open(t, [], { dataDir, module: 'wrong.mjs' }), cause)
+  }
 })
 
 test('batches that wait for a slow receiver have a limit of bytes in memory; the disk takes the others', async t => {
