@@ -4,7 +4,7 @@
  *     npm test                         all tests
  *     npm test -- http1 proxy/splits.test.ts   one room, one file
  *     npm test -- --level streams      one socket level
- *     npm test -- --verbose            every test with its time
+ *     npm test -- --verbose            every test with its time, and the files that take most
  *     npm test -- --long               long random runs
  *
  * Exit code 0 if every test has passed, else 1.
@@ -24,6 +24,7 @@ import {
   processesOf,
 } from '../test/harness/test-files.ts'
 import { makeKeptData } from '../test/harness/kept-data.ts'
+import { toldProcessorTimes } from '../test/harness/processor-time.ts'
 import { makeTemporaryFolder } from '../test/harness/temporary-folder.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
@@ -34,7 +35,7 @@ const PROCESS_TIMEOUT_MS = 300_000
 const LONG_TIMEOUT_MS = 3_600_000
 /** From the failure of a test that hangs to the end of its process, which may never end by itself. */
 const GRACE_MS = 10_000
-const SLOWEST_SHOWN = 5
+const FILES_SHOWN = 20
 /** Failures shown with their cause; of the others the name alone. */
 const CAUSES_SHOWN = 20
 const CAUSE_LINES = 30
@@ -51,6 +52,8 @@ interface Summary {
   failed: number
   readonly skipped: string[]
   readonly fileMs: Map<string, number>
+  /** Of the file's process and its programs. */
+  readonly processorMs: Map<string, number>
 }
 
 /** A process that runs test files. */
@@ -95,7 +98,7 @@ function filesOf(level: Level): readonly string[] {
  */
 async function runLevels(files: ReadonlyMap<Level, readonly string[]>, ended: (summary: Summary) => void) {
   const runs = [...files].map(([level, of]) => {
-    const summary: Summary = { level, passed: 0, failed: 0, skipped: [], fileMs: new Map() }
+    const summary: Summary = { level, passed: 0, failed: 0, skipped: [], fileMs: new Map(), processorMs: new Map() }
     const processes = processesOf(of).map(files => ({ summary, files, stderr: '' }))
     return { summary, processes, left: processes.length }
   })
@@ -118,6 +121,7 @@ async function runProcess(process: TestProcess): Promise<void> {
     if (type === 'test:pass') passed(summary, data)
     else if (type === 'test:fail') failed(process, data)
     else if (type === 'test:stderr') keepStderr(process, data)
+    else if (type === 'test:stdout') keepProcessorTimes(summary, data)
   }
 }
 
@@ -125,6 +129,10 @@ function keepStderr(process: TestProcess, { message }: EventData.TestStderr): vo
   if (options.verbose) globalThis.process.stderr.write(message)
   const lines = `${process.stderr}${message}`.split('\n')
   process.stderr = lines.slice(-STDERR_LINES - 1).join('\n')
+}
+
+function keepProcessorTimes({ processorMs }: Summary, { message }: EventData.TestStdout): void {
+  for (const [file, ms] of toldProcessorTimes(message)) processorMs.set(file, ms)
 }
 
 /** Suites, files and processes are no tests of their own, but a file, which is a suite, has a time. */
@@ -180,14 +188,20 @@ function progress({ level, passed: done, failed: wrong }: Summary): void {
   if (process.stdout.isTTY) process.stdout.write(`${clear()}${level}: ${done} passed, ${wrong} failed`)
 }
 
-function tell({ level, passed: done, failed: wrong, skipped, fileMs }: Summary, seconds: number): void {
+function tell(summary: Summary, seconds: number): void {
+  const { level, passed: done, failed: wrong, skipped, fileMs, processorMs } = summary
   const verdict = wrong === 0 ? paint('green', 'passed') : paint('red', 'failed')
   const counts = `${done} passed, ${wrong} failed, ${skipped.length} skipped`
   process.stdout.write(`${clear()}${verdict}  ${level}: ${counts}, after ${seconds.toFixed(0)} s\n`)
   for (const test of skipped) process.stdout.write(`  skipped  ${test}\n`)
   if (!options.verbose) return
-  const slowest = [...fileMs].sort((one, other) => other[1] - one[1]).slice(0, SLOWEST_SHOWN)
-  for (const [file, ms] of slowest) process.stdout.write(`  ${(ms / 1000).toFixed(1).padStart(6)} s  ${file}\n`)
+  const inSeconds = (ms = 0): string => (ms / 1000).toFixed(1)
+  const all = [...processorMs.values()].reduce((sum, ms) => sum + ms, 0)
+  const most = [...processorMs].sort((one, other) => other[1] - one[1]).slice(0, FILES_SHOWN)
+  process.stdout.write(`${inSeconds(all)} s of processors; the most, with the time that passed:\n`)
+  for (const [file, ms] of most) {
+    process.stdout.write(`  ${inSeconds(ms).padStart(6)} s ${inSeconds(fileMs.get(file)).padStart(6)} s  ${file}\n`)
+  }
 }
 
 function launcher(): string {

@@ -4,6 +4,7 @@
  */
 import { resolve } from 'node:path'
 import './cheap-hashes.ts'
+import { processorMs, tellProcessorTime } from './processor-time.ts'
 import { withTestContexts } from './test-contexts.ts'
 
 const { describe } = await withTestContexts(() => import('node:test'))
@@ -18,10 +19,15 @@ process.once('exit', () => {
 })
 // The runner waits likewise for a test that has nothing in the event loop, but for no file after it.
 const alive = setInterval(() => {}, TIMER_MAX_MS)
+let takenMs = 0
 for (const file of left) {
   await describe(file, async () => {
     await import(resolve(ROOT, file))
   })
+  // The first file has the start of the process.
+  const nowMs = processorMs()
+  tellProcessorTime(file, nowMs - takenMs)
+  takenMs = nowMs
   left = left.slice(1)
 }
 clearInterval(alive)
