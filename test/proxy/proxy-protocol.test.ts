@@ -252,6 +252,19 @@ test('a PROXY header has the time of a request head', async t => {
   assert.match(String(gateway.reports.at(-1)!.fields.CAUSE_OF_ERROR), /within 300 ms/)
 })
 
+test('max_connections_per_client counts an IPv6 client by its /64 network', async t => {
+  const { gateway } = await start(t, { http: { max_connections_per_client: 1 } })
+  const open = async (address: string): Promise<Peer> => {
+    const peer = await connectPeer(gateway.port)
+    t.after(() => peer.destroy())
+    peer.send(`PROXY TCP6 ${address} 2001:db8::1 4711 443\r\n${REQUEST}`)
+    return peer
+  }
+  assert.equal((await takeResponse(await open('2001:db8:1:2::1'))).status, 200)
+  assert.equal(await (await open('2001:db8:1:2:ffff::1')).untilEnd(), 'RST')
+  assert.equal((await takeResponse(await open('2001:db8:1:3::1'))).status, 200)
+})
+
 test('max_connections_per_client counts clients of PROXY headers, max_open_connections connections', async t => {
   const limits = { max_connections_per_client: 1, max_open_connections: 3 }
   const { gateway } = await start(t, { http: limits })

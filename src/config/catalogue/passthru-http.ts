@@ -170,7 +170,7 @@ reset, late and unreadable responses. Failures to connect, and the codes that it
   max_connections_per_client: withSpecialValue(
     -1,
     'unlimited',
-    integer(-1, 'connections', 1, 10_000_000, 'Largest number of connections of one client address.'),
+    integer(-1, 'connections', 1, 10_000_000, 'Largest number of connections of one client address (IPv6: /64).'),
   ),
   trusted_proxies: live(
     networks([], 'Clients whose forwarding fields are trusted and extended; those of other clients are replaced.'),

@@ -5,6 +5,7 @@
  */
 import { CLIENT_ROWS } from '../../observe/connection-marks.ts'
 import { METRIC } from '../../observe/metrics.ts'
+import { networkOf } from '../../runtime/ip-address.ts'
 import type { SharedGauge } from '../../runtime/shared-gauge.ts'
 
 type ClientScheme = keyof typeof CLIENT_ROWS
@@ -95,10 +96,11 @@ export class Admission {
     this.#metrics.add(METRIC.connectionsOpen, -1)
   }
 
-  /** FNV-1a. Two addresses in one slot share a limit, so there are many slots. */
+  /** FNV-1a of the client's network. Two networks in one slot share a limit, so there are many slots. */
   #slot(address: string): number {
+    const network = networkOf(address)
     let hash = this.#seed ^ 0x811c9dc5
-    for (let i = 0; i < address.length; i++) hash = Math.imul(hash ^ address.charCodeAt(i), 0x01000193)
+    for (let i = 0; i < network.length; i++) hash = Math.imul(hash ^ network.charCodeAt(i), 0x01000193)
     return (hash >>> 0) % this.#slots
   }
 }
