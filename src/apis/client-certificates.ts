@@ -15,7 +15,7 @@ interface ClientCertificates {
   readonly certificates: readonly ClientCertificate[]
   readonly errors: readonly Diagnostic[]
   readonly warnings: readonly Diagnostic[]
-  /** Whether the project has such a list. */
+  /** True if the project has such a list. */
   readonly hasList: boolean
 }
 

@@ -206,7 +206,7 @@ function checkTimeoutAction(file: YamlFile, path: Path): void {
 /** Lists of codes, in which -1 stands for none. */
 const CODES = /Code$/
 
-/** Whether a key has a value other than those that stand for the default. */
+/** True if a key has a value other than those that stand for the default. */
 function isSet(file: YamlFile, path: Path): boolean {
   return file.hasContent(path) && (String(file.value(path)).trim() !== '-1' || CODES.test(String(path.at(-1))))
 }

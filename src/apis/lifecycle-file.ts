@@ -77,7 +77,7 @@ export class LifecycleStore {
     return isBehind || text === '' ? this.#records : records
   }
 
-  /** Whether the file holds this text; without records there need not be a file. */
+  /** True if the file holds this text; without records there need not be a file. */
   #isWritten(text: string): boolean {
     return text === this.#written || (this.#records.size === 0 && this.#written === '')
   }

@@ -213,7 +213,7 @@ export function requiredOperations(document: OpenApiDocument): Operations['all']
   return all
 }
 
-/** Whether document and project declare the same operations in the same spelling. */
+/** True if document and project declare the same operations in the same spelling. */
 export function hasSameOperations({ root: { paths } }: OpenApiDocument, { all }: Operations): boolean {
   if (!isObject(paths)) return false
   let left = all.length

@@ -152,7 +152,7 @@ export class YamlFile {
     return items.filter(item => typeof item === 'string').flatMap(text => text.trim() || [])
   }
 
-  /** Whether the value, or anything within it, is neither null nor false nor empty. */
+  /** True if the value, or anything within it, is neither null nor false nor empty. */
   hasContent(path: Path): boolean {
     return hasContent(this.value(path))
   }

@@ -56,7 +56,7 @@ function hintForVariable(name: string, known: readonly string[]): string {
   return guess === '' ? '`explain` lists the keys' : `did you mean ${guess}?`
 }
 
-/** Whether a variable names a key of a row that the file does not have. */
+/** True if a variable names a key of a row that the file does not have. */
 function isRowVariable(name: string, section: string, path: string): boolean {
   return (
     name.startsWith(`${variableName(section)}_`) &&

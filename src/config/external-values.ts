@@ -7,12 +7,12 @@ import { labelOf } from './source-file.ts'
 
 const SECRET_NAME = /pass|secret|token|key|credential/i
 
-/** Whether a name that the operator chose, of a variable or property, stands for a secret that is never shown. */
+/** True if a name that the operator chose, of a variable or property, stands for a secret that is never shown. */
 export function isSecretName(name: string): boolean {
   return SECRET_NAME.test(name)
 }
 
-/** Whether a key that only references read, and the catalogue does not have, holds a secret. */
+/** True if a key that only references read, and the catalogue does not have, holds a secret. */
 export function isSecretOperatorKey(path: string): boolean {
   return isSecretName(lastPart(path)) || path.startsWith(`${SECRETS_SECTION}.`)
 }

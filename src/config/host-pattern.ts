@@ -26,7 +26,7 @@ export class HostPattern {
     this.#pieces = pieces
   }
 
-  /** Whether the pattern matches every host. */
+  /** True if the pattern matches every host. */
   get isAny(): boolean {
     return this.#pieces.length > 1 && this.#pieces.every(piece => piece === '')
   }

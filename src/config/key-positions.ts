@@ -29,7 +29,7 @@ interface Positions {
   readonly headers: readonly HeaderPosition[]
 }
 
-/** Whether the array at a path is an array of tables, `x = [{ a = 1 }]` for `[[x]]`, and not a value. */
+/** True if the array at a path is an array of tables, `x = [{ a = 1 }]` for `[[x]]`, and not a value. */
 type IsArrayOfTables = (path: KeyPath) => boolean
 
 export function findPositions(source: string, isArrayOfTables: IsArrayOfTables = () => false): Positions {

@@ -287,7 +287,7 @@ function readUrl(given: string, schemes: readonly string[]): string | undefined 
   return URL.canParse(known) && !CONTROL.test(given) && !given.includes(' ') ? given : undefined
 }
 
-/** Whether a URL is plain HTTP to another machine. */
+/** True if a URL is plain HTTP to another machine. */
 export function isReadableByOthers(url: string): boolean {
   return /^http:\/\/(?!(localhost|127(\.\d+){3}|\[::1\])(?![^:/]))/i.test(url)
 }

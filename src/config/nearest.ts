@@ -18,7 +18,7 @@ export function nearestTypoOrRegrouped(misspelt: string, known: readonly string[
   return regrouped.length === 0 ? '' : regrouped.reduce((one, other) => (other.length < one.length ? other : one))
 }
 
-/** Whether two names have the same last part, and the same first part or one inside the other. */
+/** True if two names have the same last part, and the same first part or one inside the other. */
 function isRegrouped(misspelt: string, name: string): boolean {
   if (lastPart(name) !== lastPart(misspelt)) return false
   return name.split('.')[0] === misspelt.split('.')[0] || name.endsWith(`.${misspelt}`) || misspelt.endsWith(`.${name}`)

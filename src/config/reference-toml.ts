@@ -98,7 +98,7 @@ function setting(section: string, name: string, key: Key<unknown>): string {
   return `#${isElsewhere(section, name) ? JSON.stringify(spelled) : spelled} = ${toml(sample(section, name, key))}`
 }
 
-/** Whether a dotted key would open a table that another section opens, which TOML forbids. */
+/** True if a dotted key would open a table that another section opens, which TOML forbids. */
 function isElsewhere(section: string, name: string): boolean {
   const path = keyPath(section, name)
   return SECTIONS.some(other => other.name.startsWith(`${section}.`) && path.startsWith(`${other.name}.`))

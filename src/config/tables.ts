@@ -85,7 +85,7 @@ export function canonicalPath(path: string): string {
   return `${renamed.slice(0, renamed.length - alias.length)}${key}`
 }
 
-/** Whether a header of this name, without indexes, can have keys of the catalogue below it. */
+/** True if a header of this name, without indexes, can have keys of the catalogue below it. */
 export function isKnownTable(table: string): boolean {
   const segments = canonicalPath(`${table}.`).slice(0, -1).split('.')
   return groups().some(

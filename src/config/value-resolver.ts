@@ -230,7 +230,7 @@ export class ValueResolver {
   }
 }
 
-/** Whether the default is a value, which depends on no other key and holds no reference. */
+/** True if the default is a value, which depends on no other key and holds no reference. */
 function hasFixedDefault({ definition: { cappedBy, follows, required, defaultValue } }: KeyInstance): boolean {
   return cappedBy === '' && follows === '' && !required && !hasReference(defaultValue)
 }

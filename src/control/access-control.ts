@@ -35,7 +35,7 @@ export class AccessControl {
     this.#hostNames = new Set([...LOCAL_NAMES, ...hostNames])
   }
 
-  /** Whether a Host field names this machine. `host`: as received; undefined for none. */
+  /** True if a Host field names this machine. `host`: as received; undefined for none. */
   isOwnName(host: string | undefined, { localAddress }: Ends): boolean {
     if (host === undefined) return false
     const name = hostName(host)
@@ -57,7 +57,7 @@ export class AccessControl {
   }
 }
 
-/** Whether the peer is this machine: over loopback, or both ends have one address. */
+/** True if the peer is this machine: over loopback, or both ends have one address. */
 function isThisMachine({ remoteAddress = '', localAddress }: Ends): boolean {
   return THIS_MACHINE.includes(remoteAddress) || (remoteAddress !== '' && remoteAddress === localAddress)
 }

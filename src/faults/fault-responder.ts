@@ -155,7 +155,7 @@ export class FaultResponder {
     return sequence ?? FAULT[code].sequence
   }
 
-  /** Whether this request gets the kept response: it has nothing that the response was made from. */
+  /** True if this request gets the kept response: it has nothing that the response was made from. */
   #isSame(exchange: Exchange, { version, sequence, corsGrant }: KeptResponse, name: string): boolean {
     if (version !== this.#sequences.version || sequence !== name || corsGrant !== exchange.corsGrant) return false
     return isPlain(exchange) && tracer === null
@@ -232,7 +232,7 @@ export function requestFieldsOf({ sequences, wordsOutcomes = false }: FaultPlan)
   return [...new Set([...sequences.flatMap(({ requestFields }) => requestFields), ...own])]
 }
 
-/** Whether no field of the request, and nothing that an earlier phase found out, is part of the response. */
+/** True if no field of the request, and nothing that an earlier phase found out, is part of the response. */
 function isPlain({ captured, responseLines, retryAfterS }: Exchange): boolean {
   return captured.length === 0 && responseLines === '' && retryAfterS === 0
 }

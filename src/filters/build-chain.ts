@@ -92,7 +92,7 @@ function lifecycleOf({ lifecycle: { state, deprecatedAtMs, sunsetMs } }: ApiPlan
   return new DeprecationFilter(deprecatedAtMs, sunsetMs)
 }
 
-/** Whether any resource of the API requires authentication. */
+/** True if any resource of the API requires authentication. */
 export function requiresAuthentication({ access, resources }: Pick<ApiPlan, 'access' | 'resources'>): boolean {
   const isSecured = resources.length === 0 || resources.some(({ authType }) => authType !== 'None')
   return access.schemes.length > 0 && isSecured

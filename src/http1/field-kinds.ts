@@ -151,7 +151,7 @@ interface Candidate {
   readonly next: Candidate | null
 }
 
-/** Whether the bytes at `at` are `lower` (ASCII letters, digits and hyphens in lower case), ignoring case. */
+/** True if the bytes at `at` are `lower` (ASCII letters, digits and hyphens in lower case), ignoring case. */
 export function isName(bytes: Uint8Array, at: number, length: number, lower: string): boolean {
   if (length !== lower.length) return false
   for (let i = 0; i < length; i++) {

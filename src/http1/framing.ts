@@ -29,7 +29,7 @@ export function responseBodyLength(bytes: Uint8Array, head: Head, toHead: boolea
   return length < 0 ? UNTIL_CLOSE : length
 }
 
-/** Whether the fields announce a body, sent or not. */
+/** True if the fields announce a body, sent or not. */
 export function announcesBody(bytes: Uint8Array, head: Head): boolean {
   return head.transferEncoding >= 0 || declaredLength(bytes, head) > 0
 }

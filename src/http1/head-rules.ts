@@ -66,7 +66,7 @@ export function trimmedEnd(bytes: Uint8Array, head: Head, field: number): number
   return end
 }
 
-/** Whether "HTTP/" is at `at`; case counts (RFC 9112 2.3). */
+/** True if "HTTP/" is at `at`; case counts (RFC 9112 2.3). */
 function isHttp(bytes: Uint8Array, at: number): boolean {
   return (
     bytes[at] === 72 && bytes[at + 1] === 84 && bytes[at + 2] === 84 && bytes[at + 3] === 80 && bytes[at + 4] === SLASH
@@ -85,7 +85,7 @@ export function decimal(bytes: Uint8Array, at: number, end: number): number {
 }
 
 /**
- * Whether the bytes are host [":" port] without user information. An empty host is refused, and one longer than a name
+ * True if the bytes are host [":" port] without user information. An empty host is refused, and one longer than a name
  * can be (RFC 1035 2.3.4): the backend gets it in several fields behind the head.
  */
 function isAuthority(bytes: Uint8Array, at: number, end: number): boolean {
@@ -132,7 +132,7 @@ function isChunked(bytes: Uint8Array, head: Head): boolean {
   return isName(bytes, at, end - at, 'chunked')
 }
 
-/** Whether the last of several codings is chunked. */
+/** True if the last of several codings is chunked. */
 function endsInChunked(bytes: Uint8Array, head: Head): boolean {
   const field = head.transferEncoding
   const at = trimmedEnd(bytes, head, field) - 'chunked'.length
@@ -168,7 +168,7 @@ function checkRequestLine(bytes: Uint8Array, head: Head, at: number): BadMessage
   return head.minorVersion > 1 ? BAD.version : undefined
 }
 
-/** Whether " HTTP/1.1" and CRLF are all that is between the end of a target and the fields. */
+/** True if " HTTP/1.1" and CRLF are all that is between the end of a target and the fields. */
 export function isRequestLineEnd(bytes: Uint8Array, at: number, fieldsAt: number): boolean {
   if (at + 11 !== fieldsAt || bytes[at] !== SPACE || !isHttp(bytes, at + 1)) return false
   return bytes[at + 6] === 49 && bytes[at + 7] === 46 && bytes[at + 8] === 49 && bytes[at + 9] === CR
@@ -194,7 +194,7 @@ function checkExpect(bytes: Uint8Array, head: Head): BadMessage | undefined {
   return undefined
 }
 
-/** Whether Connection has too many options. Empty elements count, so one pass over the commas decides. */
+/** True if Connection has too many options. Empty elements count, so one pass over the commas decides. */
 function hasTooManyOptions(bytes: Uint8Array, head: Head): boolean {
   if (head.connection < 0) return false
   let options = 0

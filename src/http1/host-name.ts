@@ -16,7 +16,7 @@ export function hostName(authority: string): string {
   return authority.slice(0, end).toLowerCase()
 }
 
-/** Whether a host is always this machine (RFC 6761 6.3). IPv6 with brackets or without. */
+/** True if a host is always this machine (RFC 6761 6.3). IPv6 with brackets or without. */
 export function isLoopbackHost(host: string): boolean {
   return /^(?:localhost|127(?:\.\d{1,3}){3}|::1|\[::1\])$/i.test(host)
 }

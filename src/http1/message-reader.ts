@@ -185,7 +185,7 @@ export class MessageReader<Decoded = never> {
   }
 
   /**
-   * Whether the bytes are one request line and the fields that came last. The parser reads the line; the fields would
+   * True if the bytes are one request line and the fields that came last. The parser reads the line; the fields would
    * take it through the same states as before.
    */
   repeatsFields(from: number, to: number): boolean {
@@ -207,7 +207,7 @@ export class MessageReader<Decoded = never> {
     return true
   }
 
-  /** Whether the bytes begin with the head of a response that came last, and with all of its body. */
+  /** True if the bytes begin with the head of a response that came last, and with all of its body. */
   repeatsHead(from: number, to: number): boolean {
     const section = this.#section
     if (section === null || !this.#canRepeat(from, section.length)) return false
@@ -217,7 +217,7 @@ export class MessageReader<Decoded = never> {
     return true
   }
 
-  /** Whether a message begins at `from`, and its head of `length` bytes is within the limit. */
+  /** True if a message begins at `from`, and its head of `length` bytes is within the limit. */
   #canRepeat(from: number, length: number): boolean {
     return this.#parsedTo === from && this.#pinnedHead === null && length <= this.#limits.headBytesMax
   }

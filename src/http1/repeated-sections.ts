@@ -43,7 +43,7 @@ export class RepeatedSection<Decoded> {
     arena.bytes.copyWithin(keptAt, at, head.end)
   }
 
-  /** Whether the section is kept, and the bytes at `at` are the same. */
+  /** True if the section is kept, and the bytes at `at` are the same. */
   isAt(at: number): boolean {
     return this.#keptAt !== GONE && isEqual(at, this.#keptAt, this.length)
   }

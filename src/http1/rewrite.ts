@@ -57,7 +57,7 @@ export class FieldNames {
     this.#lengths = names.reduce((bits, { length }) => bits | (1 << length), 0)
   }
 
-  /** Whether the bytes at `at` are one of the names, in any case. */
+  /** True if the bytes at `at` are one of the names, in any case. */
   include(bytes: Uint8Array, at: number, length: number): boolean {
     if ((this.#lengths & (1 << length)) === 0) return false
     for (const name of this.names) if (isName(bytes, at, length, name)) return true

@@ -33,7 +33,7 @@ function octetAt(bytes: Uint8Array, at: number): number {
   return high === NO_DIGIT || low === NO_DIGIT ? -1 : high * 16 + low
 }
 
-/** Whether there are `length` digits, not all of them 0. */
+/** True if there are `length` digits, not all of them 0. */
 function isId(bytes: Uint8Array, at: number, length: number): boolean {
   let isZero = true
   for (let i = at; i < at + length; i++) {

@@ -29,7 +29,7 @@ export function putLineEnd(bytes: Buffer, at: number): number {
   return at + 2
 }
 
-/** Whether text is valid in a field value: no control character, nothing beyond latin1. */
+/** True if text is valid in a field value: no control character, nothing beyond latin1. */
 export function isFieldText(text: string): boolean {
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i)

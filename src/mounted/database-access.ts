@@ -54,7 +54,7 @@ export class Database<Tables> {
     await this.#log?.sync()
   }
 
-  /** Whether a statement has failed because a row with that key is there already. */
+  /** True if a statement has failed because a row with that key is there already. */
   isDuplicate(error: unknown): boolean {
     return error instanceof Error && hasCode(error, UNIQUE_CODES)
   }

@@ -18,7 +18,7 @@ export interface AccessLogSinkCallbacks {
   onRecovered(): void
 }
 
-/** Whether a sink fails. */
+/** True if a sink fails. */
 export class SinkFailures {
   readonly #callbacks: Pick<AccessLogSinkCallbacks, 'onFailed' | 'onRecovered'>
   #isFailing = false

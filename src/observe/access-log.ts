@@ -16,7 +16,7 @@ const LENT_MAX = 3
 /** Where batches begin in the arena, of all that no log of the thread uses. */
 const freeBatches: number[] = []
 
-/** Whether there is memory for a batch that nobody uses. */
+/** True if there is memory for a batch that nobody uses. */
 function hasFreeBatch(): boolean {
   if (freeBatches.length > 0) return true
   const start = arena.reserve(BATCH_BYTES)

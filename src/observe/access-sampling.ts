@@ -28,7 +28,7 @@ export class AccessSampling {
     this.#random = random
   }
 
-  /** Whether an exchange gets a line. `nowMs`: any clock in milliseconds. */
+  /** True if an exchange gets a line. `nowMs`: any clock in milliseconds. */
   takes(status: number, nowMs: number): boolean {
     const share = this.#shares[status] ?? 1
     if (share < 1 && this.#random() >= share) return false

@@ -84,7 +84,7 @@ interface PlanningInput {
 export interface PlannedApis {
   readonly apis: readonly ApiPlan[]
   readonly ofSequences: PlannedSequenceEndpoints
-  /** Whether any endpoint is https or wss, or may be. */
+  /** True if any endpoint is https or wss, or may be. */
   readonly usesTls: boolean
   readonly proxies: ForwardProxies
   /** `[apim.cors]`. */
@@ -298,7 +298,7 @@ function endpointForms(definitions: readonly ApiDefinition[], sequences: Sequenc
   return forms
 }
 
-/** Whether a sequence sends requests over TLS, or may do so because its messages choose the address. */
+/** True if a sequence sends requests over TLS, or may do so because its messages choose the address. */
 export function sequencesMayUseTls(definitions: readonly ApiDefinition[], sequences: SequenceSet): boolean {
   return Array.from(endpointForms(definitions, sequences).values()).some(({ address }) => {
     if (address.kind === 'urls') return address.endpoints.endpoints.some(({ url }) => /^https:/i.test(url))
@@ -347,7 +347,7 @@ function isEqual(one: unknown, other: unknown): boolean {
   return one === other || JSON.stringify(one) === JSON.stringify(other)
 }
 
-/** Whether the routes of an API already go through these proxies. */
+/** True if the routes of an API already go through these proxies. */
 function usesProxies(api: ApiPlan, { proxyFor }: ForwardProxies): boolean {
   return endpointsOf(api).every(({ route: { secured, host, proxy } }) => isEqual(proxyFor(secured, host), proxy))
 }

@@ -27,7 +27,7 @@ export function planListeners(configuration: Configuration): readonly ListenerPl
   })
 }
 
-/** Whether a listener needs certificates. */
+/** True if a listener needs certificates. */
 export function hasTlsListener(listeners: readonly ListenerPlan[]): boolean {
   return listeners.some(({ kind }) => kind === 'https' || kind === 'wss')
 }

@@ -63,7 +63,7 @@ export function reactorCount(configuration: Configuration, listeners: readonly L
   return configuration['transport.passthru_http'].reactors || availableParallelism()
 }
 
-/** Whether Node's `reusePort` spreads connections over listeners on this system. */
+/** True if Node's `reusePort` spreads connections over listeners on this system. */
 function canReusePort(): boolean {
   return process.platform === 'linux'
 }

@@ -37,7 +37,7 @@ export function configuredParts(
   return new Set(CONFIGURED_PARTS.filter(part => has[part]))
 }
 
-/** Whether a gateway of this configuration sends reports. */
+/** True if a gateway of this configuration sends reports. */
 export function reportsToTrafficManagers(configuration: Configuration): boolean {
   const groups = configuration['apim.throttling.url_group']
   return configuration['apim.throttling'].enable_data_publishing && groups.length > 0

@@ -36,7 +36,7 @@ export function redisPlan(configuration: Configuration, tls: TlsPlans | null): R
   }
 }
 
-/** Whether reactors need the stores of TLS clients for Redis. */
+/** True if reactors need the stores of TLS clients for Redis. */
 export function redisUsesTls(configuration: Configuration): boolean {
   return configuration['apim.throttling.redis'].url.startsWith('rediss:')
 }

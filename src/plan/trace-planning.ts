@@ -1,4 +1,4 @@
-/** Whether requests are traced, and which of them are recorded. */
+/** Plans which requests are traced, and which of them are recorded. */
 import type { Configuration } from '../config/catalogue.ts'
 import type { TraceSettings } from '../observe/trace-records.ts'
 

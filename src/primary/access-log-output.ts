@@ -36,7 +36,7 @@ interface OutputOptions extends AccessLogSinkCallbacks {
   readonly dataDir: string
   /** The reactors open the file again. */
   readonly reopen: () => void
-  /** Whether another process takes over, and rotates the file from now on. */
+  /** True if another process takes over, and rotates the file from now on. */
   readonly isReplaced: () => boolean
 }
 

@@ -49,13 +49,13 @@ export function controlPlan(
   }
 }
 
-/** Whether the issuer of this node is that of its database, if there is one: the operator has named none. */
+/** True if the issuer of this node is that of its database, if there is one: the operator has named none. */
 export function takesIssuer({ configured: { configuration, keys } }: ActiveState): boolean {
   if (!nodeComponents(configuration).runsKeyManager || configuration['database.apim_db'].type === 'h2') return false
   return !keys.some(({ path, where }) => path === ISSUER && where !== '')
 }
 
-/** Whether the control thread sends requests over TLS, so that a trust store has to be opened. */
+/** True if the control thread sends requests over TLS, so that a trust store has to be opened. */
 export function callsOverTls(configuration: Configuration): boolean {
   const keySets = configuration['apim.jwt.issuer'].map(row => row['jwks.url'])
   const { runsKeyManager, runsGateway } = nodeComponents(configuration)

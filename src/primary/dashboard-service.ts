@@ -39,7 +39,7 @@ const NO_ROWS = { side: '', state: '', limit: 0 } as const
 
 export interface DashboardSources {
   readonly metrics: SharedArrayBuffer
-  /** Whether the page can be opened; a reload may change it. */
+  /** True if the page can be opened; a reload may change it. */
   readonly isOpen: () => boolean
   readonly readiness: () => Readiness
   readonly keys: () => readonly ResolvedKey[]

@@ -14,7 +14,7 @@ const SAME_SECOND_MAX = 1000
 interface RotationOptions {
   /** The reactors open the file again. */
   readonly reopen: () => void
-  /** Whether another process takes over, and rotates the file from now on. */
+  /** True if another process takes over, and rotates the file from now on. */
   readonly isReplaced: () => boolean
   /** Called for the first failure after a success. */
   readonly onFailed: (cause: Error) => void

@@ -47,7 +47,7 @@ type Retry = 'never' | 'if-reused'
 interface TargetFailure {
   /** 0: no exchange waits for this connection, so there is nothing to report. */
   readonly base: number
-  /** Whether another connection may be tried. */
+  /** True if another connection may be tried. */
   readonly retry: Retry
 }
 

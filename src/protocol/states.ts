@@ -90,7 +90,7 @@ export const STATE_NAMES = namesOf(STATE)
 /** State -> the number of its documented state. */
 export const REPORTED = Uint8Array.from(STATE_NAMES, name => STATE[REPORTED_AS[name]])
 
-/** Whether a documented state is one of a response under way. */
+/** True if a documented state is one of a response under way. */
 export function hasResponse(reported: number): boolean {
   return reported === STATE.RESPONSE_HEAD || reported === STATE.RESPONSE_BODY
 }

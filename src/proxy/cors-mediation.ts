@@ -115,7 +115,7 @@ function withCalled(plan: SequencePlan, sequences: readonly SequencePlan[]): rea
   return [...all]
 }
 
-/** Whether no expression of the plan reads anything but CORS properties. A `log` runs for every request. */
+/** True if no expression of the plan reads anything but CORS properties. A `log` runs for every request. */
 function readsOnlyGrant(plan: unknown): boolean {
   if (typeof plan !== 'object' || plan === null) return true
   const { kind, name, mediator } = plan as {

@@ -174,7 +174,7 @@ function optionsOf(allow: string): LocalResponse {
   return { code: 0, status: 200, lines: `Allow: ${allow}\r\n` }
 }
 
-/** Whether a sequence responds in place of the backend to a request to switch protocols. */
+/** True if a sequence responds in place of the backend to a request to switch protocols. */
 function respondsLocally(exchange: Exchange, pipeline: Pipeline): boolean {
   const response = pipeline.webSocketMediation.mediateRequest(exchange)
   if (response !== null) respond(exchange, pipeline, response)

@@ -100,7 +100,7 @@ export class WebSocketMediation {
   }
 }
 
-/** Whether a sequence sends every message on unchanged. */
+/** True if a sequence sends every message on unchanged. */
 function isPassThrough({ steps }: SequencePlan): boolean {
   return steps[0]?.mediator === 'send'
 }

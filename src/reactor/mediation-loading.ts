@@ -4,7 +4,7 @@ import type { ApiPlan, LivePlan } from '../plan/reactor-plan.ts'
 import type { BodyChecks } from '../mediation/policies/well-formed-body.ts'
 import type { ReactorMediation } from './reactor-mediation.ts'
 
-/** Whether an API has flows, or a worker answers it. */
+/** True if an API has flows, or a worker answers it. */
 export function isMediated({ mediation, mounted }: Pick<ApiPlan, 'mediation' | 'mounted'>): boolean {
   return mediation !== null || mounted !== null
 }

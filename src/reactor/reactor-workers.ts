@@ -190,7 +190,7 @@ export class ReactorWorkers {
     return { identity: apiIdentity(api), label, begins: mounted?.work === 'start' || this.#hasDatabase(name) }
   }
 
-  /** Whether the API may have something to do: an embedded database begins with the first use of its API. */
+  /** True if the API may have something to do: an embedded database begins with the first use of its API. */
   #hasDatabase(name: string): boolean {
     const { database } = this.#share
     if (database === null) return false

@@ -87,7 +87,7 @@ function continuationBytes(first: number): number {
   return first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3
 }
 
-/** Whether `second` may follow `first`: refuses overlong forms, surrogates and code points above U+10FFFF. */
+/** True if `second` may follow `first`: refuses overlong forms, surrogates and code points above U+10FFFF. */
 function mayFollow(first: number, second: number): boolean {
   if (first === 0xe0) return second >= 0xa0 && second < 0xc0
   if (first === 0xed) return second >= 0x80 && second < 0xa0
@@ -126,7 +126,7 @@ function canonicalByte(bytes: Uint8Array, at: number, end: number): number {
   return byte < 0 || bytes[at + 1]! >= SMALL_LETTERS || bytes[at + 2]! >= SMALL_LETTERS ? -1 : byte
 }
 
-/** Whether the rest of the segment at `at` is "." or "..". */
+/** True if the rest of the segment at `at` is "." or "..". */
 export function isDotSegment(bytes: Uint8Array, at: number, end: number): boolean {
   if (bytes[at] !== DOT) return false
   const next = at + 1 < end && bytes[at + 1] === DOT ? at + 2 : at + 1
@@ -142,7 +142,7 @@ export function isDotSegment(bytes: Uint8Array, at: number, end: number): boolea
 export class PathCanonicalizer {
   /** Canonical form of the last path. */
   out: Buffer = Buffer.alloc(0)
-  /** Whether the last path had a segment "." or "..". */
+  /** True if the last path had a segment "." or "..". */
   hadDotSegments = false
   /** Position in the input. */
   #at = 0

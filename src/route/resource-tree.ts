@@ -209,7 +209,7 @@ function descendMixed(node: Node, path: ScannedPath, segment: number): ResourceP
   return null
 }
 
-/** Whether the pieces stand in the segment in order: first at its start, last at its end, text between each two. */
+/** True if the pieces stand in the segment in order: first at its start, last at its end, text between each two. */
 function matchesPieces(pieces: TemplateSegment, segment: string): boolean {
   const first = pieces[0]!
   const last = pieces[pieces.length - 1]!
@@ -226,7 +226,7 @@ function matchesPieces(pieces: TemplateSegment, segment: string): boolean {
   return at < lastAt
 }
 
-/** Whether `at` lies within an escape: "25" in "%25" is not the text 25. */
+/** True if `at` lies within an escape: "25" in "%25" is not the text 25. */
 function isWithinEscape(segment: string, at: number): boolean {
   return segment.charCodeAt(at - 1) === PERCENT || segment.charCodeAt(at - 2) === PERCENT
 }

@@ -89,7 +89,7 @@ export class ScannedPath {
     return this.end > this.from && this.bytes[this.end - 1] === SLASH
   }
 
-  /** Whether the bytes from `at` to `to` equal `text`, in which "+" is never escaped. */
+  /** True if the bytes from `at` to `to` equal `text`, in which "+" is never escaped. */
   matches(text: Uint8Array, at: number, to: number): boolean {
     const { bytes } = this
     if (text.length !== to - at) return to - at > text.length && this.#matchesEscapedPlus(text, at, to)

@@ -10,7 +10,7 @@ import { collectGarbage } from './heap-trim.ts'
 const MIB = 1_048_576
 const SMALL_BYTES = MIB
 
-/** Whether `bytes` more fit into the heap. Where they do not at once, garbage is collected, which blocks the thread. */
+/** True if `bytes` more fit into the heap. Where they do not at once, garbage is collected, which blocks the thread. */
 export function hasHeapRoom(bytes: number): boolean {
   if (bytes < SMALL_BYTES || freeBytes() >= bytes) return true
   collectGarbage('regular')

@@ -8,9 +8,9 @@ import { createRequire } from 'node:module'
 const require = createRequire(import.meta.url)
 
 interface Matcher {
-  /** Whether the whole text matches. */
+  /** True if the whole text matches. */
   matches(): boolean
-  /** Whether a part of the text matches. */
+  /** True if a part of the text matches. */
   find(): boolean
   group(group: number): string | null
   /** The text with each match replaced. */

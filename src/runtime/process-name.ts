@@ -30,7 +30,7 @@ export function recordProcessName(dataDir: string): void {
 }
 
 /**
- * Whether the process of that name is certainly gone: it was the one before this one in the data folder, on a host of
+ * True if the process of that name is certainly gone: it was the one before this one in the data folder, on a host of
  * this name, and has ended. Where its id belongs to another process by now, nobody can say so.
  */
 export function isGoneProcess(name: string): boolean {

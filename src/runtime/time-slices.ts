@@ -6,7 +6,7 @@ const SLICE_MS = 10
 export class TimeSlices {
   #endMs = performance.now() + SLICE_MS
 
-  /** Whether the loop should wait for `next` before it goes on. */
+  /** True if the loop should wait for `next` before it goes on. */
   get isOver(): boolean {
     return performance.now() >= this.#endMs
   }

@@ -78,7 +78,7 @@ export interface ByteSocket {
    */
   attach(owner: SocketOwner, view: Uint8Array): void
   /**
-   * Whether requests for this authority (as in Host) may come over the connection: not where TLS asks clients of that
+   * True if requests for this authority (as in Host) may come over the connection: not where TLS asks clients of that
    * host for other certificates than it did here. For accepted sockets, once there are bytes.
    */
   serves(authority: string): boolean
@@ -144,7 +144,7 @@ export function listenTarget(
   return { port, ...(host === '' ? {} : { host }), backlog, reusePort }
 }
 
-/** Whether an error says that the process, or the system, has no descriptor left; it says nothing about the peer. */
+/** True if an error says that the process, or the system, has no descriptor left; it says nothing about the peer. */
 export function lacksDescriptor(code: string): boolean {
   return code === 'EMFILE' || code === 'ENFILE'
 }

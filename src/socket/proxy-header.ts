@@ -65,7 +65,7 @@ export function readProxyHeader(bytes: Buffer): ProxyHeader | string | null {
   return NO_SIGNATURE
 }
 
-/** Whether the bytes begin with `start`, as far as they go. */
+/** True if the bytes begin with `start`, as far as they go. */
 function startsAs(bytes: Buffer, start: Buffer): boolean {
   const length = Math.min(bytes.length, start.length)
   return bytes.compare(start, 0, length, 0, length) === 0

@@ -129,7 +129,7 @@ const REASONS: Readonly<Record<string, string>> = {
 /** Alerts about our certificate whose name does not say so. */
 const OWN_CERTIFICATE_ALERTS = ['ALERT_HANDSHAKE_FAILURE', 'ALERT_UNKNOWN_CA']
 
-/** Whether the code is one of OpenSSL's; others are errno names. */
+/** True if the code is one of OpenSSL's; others are errno names. */
 export function isTlsCode(code: string): boolean {
   return code.startsWith('ERR_SSL')
 }

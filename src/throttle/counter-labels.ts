@@ -43,7 +43,7 @@ export class CounterLabels {
     return this.#known[id] ?? OTHER_POLICY
   }
 
-  /** Whether the number is that of the policy. */
+  /** True if the number is that of the policy. */
   isPolicy(id: number, name: string): boolean {
     const known = this.policyName(id)
     return known === name || known === shortened(name).toString()

@@ -239,7 +239,7 @@ export class CounterMemory {
     }
   }
 
-  /** Whether the slot tells policy and quota of this user of the key. */
+  /** True if the slot tells policy and quota of this user of the key. */
   #isDescribed(slot: number, { quota, policy }: SlotKey): boolean {
     const cell = this.cellOf(slot)
     return (

@@ -14,7 +14,7 @@ export function countedAddress(exchange: Exchange): string {
   return exchange.countedAddress
 }
 
-/** Whether a policy of the types APPLICATION, USER or SUBSCRIPTION names the caller. */
+/** True if a policy of the types APPLICATION, USER or SUBSCRIPTION names the caller. */
 export function deniesCaller(denied: DenyIndex, { path }: Pick<Api, 'path'>, caller: Caller): boolean {
   if (caller.method !== 'none' && denied.has('USER') && denied.denies('USER', caller.user)) return true
   const { application } = caller
@@ -26,7 +26,7 @@ export function deniesCaller(denied: DenyIndex, { path }: Pick<Api, 'path'>, cal
   )
 }
 
-/** Whether any policy denies the exchange. Only after the first filter has seen it. */
+/** True if any policy denies the exchange. Only after the first filter has seen it. */
 export function deniesExchange(denied: DenyIndex, { api, caller, countedAddress, clientAddress }: Exchange): boolean {
   if (api === null) return false
   if (denied.denies('API', api.path)) return true

@@ -34,7 +34,7 @@ export class DenyIndex {
     return this.#addresses.isEmpty
   }
 
-  /** Whether any policy of this type is enabled: without one the caller need not compose a value. */
+  /** True if any policy of this type is enabled: without one the caller need not compose a value. */
   has(type: Exact): boolean {
     return this.#exact[type].size > 0
   }

@@ -54,7 +54,7 @@ export class LimitList implements LateCharges {
     this.policies = ofRequests.map(({ policyItem }) => policyItem).join(', ')
   }
 
-  /** Whether something is charged behind the request: bytes, or messages of a tunnel. */
+  /** True if something is charged behind the request: bytes, or messages of a tunnel. */
   isLate({ upgrade }: Exchange): boolean {
     return this.bandwidth.length > 0 || (upgrade !== '' && this.events.length > 0)
   }

@@ -102,7 +102,7 @@ export class RedisConnection {
     this.#options = options
   }
 
-  /** Whether commands are sent. */
+  /** True if commands are sent. */
   get isUp(): boolean {
     return this.#state === 'up'
   }

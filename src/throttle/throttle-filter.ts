@@ -51,7 +51,7 @@ export class ThrottleFilter implements DescribedFilter {
     return limits.isEmpty ? undefined : throttle.admit(exchange, limits)
   }
 
-  /** Whether limits hold for this API and version. */
+  /** True if limits hold for this API and version. */
   #isOwn(limits: object | null | undefined): limits is object {
     if (limits === this.#none) return true
     return limits instanceof CallerLimits && limits.api === this.#api && limits.version === this.#version

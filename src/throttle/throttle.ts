@@ -236,7 +236,7 @@ export class Throttle {
     return { remaining: this.table.remaining(counter), endsMs: this.table.endsMs(counter) }
   }
 
-  /** Whether nothing is left in the window, as far as this machine knows. */
+  /** True if nothing is left in the window, as far as this machine knows. */
   isUsedUp(limit: Limit): boolean {
     if (this.table.remaining(limit.counter) <= 0) return true
     return this.cluster !== null && this.cluster.throttledUntilMs(limit) > this.#wallMs()

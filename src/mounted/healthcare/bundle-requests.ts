@@ -30,7 +30,7 @@ type BundleContext = Pick<Interaction, 'base' | 'isStrict' | 'may' | 'waiter'> &
   readonly searchMsMax: number
   /** Bytes of the response from which on no further entry runs. */
   readonly responseBytesMax: number
-  /** Whether stored resources are part of the response. */
+  /** True if stored resources are part of the response. */
   readonly isFull: boolean
 }
 

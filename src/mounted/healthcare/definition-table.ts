@@ -30,7 +30,7 @@ export interface Member {
   readonly type: string
   /** Types that a reference may point to; [] for any. */
   readonly targets: readonly string[]
-  /** Whether `_name` may stand beside it, with id and extensions of a primitive value. */
+  /** True if `_name` may stand beside it, with id and extensions of a primitive value. */
   readonly hasShadow: boolean
 }
 

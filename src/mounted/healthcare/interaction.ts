@@ -33,7 +33,7 @@ export interface Interaction {
   /** URL of the base, without a slash at its end. */
   readonly base: string
   readonly content: InteractionContent
-  /** Whether the caller holds a scope with the letter. */
+  /** True if the caller holds a scope with the letter. */
   may(letter: ScopeLetter): boolean
   readonly waiter: Waiter
 }

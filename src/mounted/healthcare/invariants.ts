@@ -5,7 +5,7 @@
 import { type DateInterval, dateInterval, instantInterval } from './date-interval.ts'
 import { isNumber, isObject, type JsonObject, numberText } from './json-text.ts'
 
-/** Whether an object of the type meets the rule. Elements of a wrong type are other faults: they count as absent. */
+/** True if an object of the type meets the rule. Elements of a wrong type are other faults: they count as absent. */
 type Rule = (object: JsonObject) => boolean
 
 const UCUM = 'http://unitsofmeasure.org'
@@ -80,7 +80,7 @@ export const RULES: Readonly<Record<string, Rule>> = {
   'bdl-12': ({ type, entry }) => type !== 'message' || firstType(entry) === 'MessageHeader',
 }
 
-/** Whether the element is there, if only with extensions. */
+/** True if the element is there, if only with extensions. */
 function has(object: JsonObject, name: string): boolean {
   return Object.hasOwn(object, name) || Object.hasOwn(object, `_${name}`)
 }
@@ -95,7 +95,7 @@ function isUnit(object: JsonObject, system: string): boolean {
   return hasCode && (object.system === undefined || object.system === system)
 }
 
-/** Whether `start` is surely after `end`: partial dates are compared to the precision that both have. */
+/** True if `start` is surely after `end`: partial dates are compared to the precision that both have. */
 function isAfter(start: unknown, end: unknown): boolean {
   if (typeof start !== 'string' || typeof end !== 'string') return false
   const instants = [instantInterval(start), instantInterval(end)]

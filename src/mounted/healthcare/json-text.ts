@@ -60,7 +60,7 @@ export function copyJson<T>(value: T): T {
   return copy as T
 }
 
-/** Whether two values are the same JSON value (RFC 6902 4.6): numbers by value, members in any order. */
+/** True if two values are the same JSON value (RFC 6902 4.6): numbers by value, members in any order. */
 export function sameJson(one: unknown, other: unknown): boolean {
   if (isNumber(one) && isNumber(other)) return sameNumber(numberText(one), numberText(other))
   if (Array.isArray(one)) {
@@ -209,7 +209,7 @@ class JsonReader {
     return value
   }
 
-  /** Whether the next character behind white space is this one; goes behind it. */
+  /** True if the next character behind white space is this one; goes behind it. */
   #take(char: string): boolean {
     this.#skipSpace()
     if (this.#text[this.#at] !== char) return false

@@ -83,7 +83,7 @@ export function typeOfReference(text: string): string {
   return type !== undefined && id !== undefined && RESOURCE_TYPES.has(type) && isId(id) ? type : ''
 }
 
-/** Whether a reference has a form of the standard: absolute URL, local, or relative to the server. */
+/** True if a reference has a form of the standard: absolute URL, local, or relative to the server. */
 export function isReferenceForm(text: string): boolean {
   return ABSOLUTE.test(text) || text.startsWith('#') || typeOfReference(text) !== ''
 }

@@ -62,7 +62,7 @@ export function operationOutcome(issues: readonly Issue[]): JsonObject {
   return { resourceType: 'OperationOutcome', issue: issues.map(issueEntry) }
 }
 
-/** Whether an outcome with these issues refuses something. */
+/** True if an outcome with these issues refuses something. */
 export function hasErrors(issues: readonly Issue[]): boolean {
   return issues.some(({ severity }) => severity === 'error' || severity === 'fatal')
 }

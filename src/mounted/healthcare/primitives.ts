@@ -55,7 +55,7 @@ const PRIMITIVES: ReadonlyMap<string, PrimitiveType> = new Map(
   } satisfies Record<string, PrimitiveType>),
 )
 
-/** Whether a text has the form of a logical id. */
+/** True if a text has the form of a logical id. */
 export function isId(value: string): boolean {
   return /^[A-Za-z0-9\-.]{1,64}$/.test(value)
 }

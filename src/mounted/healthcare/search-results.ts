@@ -82,7 +82,7 @@ const READERS: Readonly<Record<string, Reader>> = {
   },
 }
 
-/** Whether `name` is a parameter of the result; it is in `results` then. Throws UnreadableValue. */
+/** True if `name` is a parameter of the result; it is in `results` then. Throws UnreadableValue. */
 export function readResultParameter(name: string, value: string, results: Results, note: Note): boolean {
   if (!Object.hasOwn(READERS, name)) return false
   READERS[name]!(value, results, note, name)

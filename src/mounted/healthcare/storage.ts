@@ -87,7 +87,7 @@ export class ServiceStorage {
     return new ServiceStorage(database, await openTables(database), nowMs)
   }
 
-  /** Whether no service was ever stored. */
+  /** True if no service was ever stored. */
   async isEmpty(): Promise<boolean> {
     const select = this.#database.kysely.selectFrom('healthcare_services').select('pk').limit(1)
     return (await select.executeTakeFirst()) === undefined

@@ -37,7 +37,7 @@ const CORS = 'access-control-'
 /** No other forwarding field has a name of this length. */
 const VIA = 'via'
 
-/** Whether the gateway itself says with fields of the name, in lower case, where a request comes from. */
+/** True if the gateway itself says with fields of the name, in lower case, where a request comes from. */
 export function isForwarding(name: string): boolean {
   return name === VIA || name === 'forwarded' || name.startsWith('x-forwarded-')
 }

@@ -220,7 +220,7 @@ class TunnelSide extends Deadline implements SocketOwner {
     if (machine.peerEnded) this.onEnd()
   }
 
-  /** Whether this peer has not ended its direction. */
+  /** True if this peer has not ended its direction. */
   get #sends(): boolean {
     const { state } = this.peer.machine
     return state === STATE.TUNNEL || state === this.#direction.alone

@@ -27,7 +27,7 @@ export interface MessageGate {
 }
 
 export class MessageStream {
-  /** Whether the bytes that the last `next` has returned pass. */
+  /** True if the bytes that the last `next` has returned pass. */
   passes = true
   /** A close frame has begun while the gate was closing. */
   hasClosed = false
@@ -52,7 +52,7 @@ export class MessageStream {
   }
 
   /**
-   * Whether a close frame of the gateway may follow now: once, behind a whole frame. `isWhole`: only whole frames were
+   * True if a close frame of the gateway may follow now: once, behind a whole frame. `isWhole`: only whole frames were
    * sent on.
    */
   endWithClose(isWhole: boolean): boolean {
@@ -65,7 +65,7 @@ export class MessageStream {
     return !this.#awaitsLength && this.#lengthLeft + this.#maskLeft + this.#payloadLeft === 0
   }
 
-  /** Whether another message may stand here. */
+  /** True if another message may stand here. */
   get isBetweenMessages(): boolean {
     return this.#isBetween && !this.#isFragmented
   }
@@ -94,7 +94,7 @@ export class MessageStream {
     return to
   }
 
-  /** Whether the frame that begins with this byte passes. */
+  /** True if the frame that begins with this byte passes. */
   #decide(first: number): boolean {
     const opcode = first & OPCODE_BITS
     if (this.#gate.isClosing) {

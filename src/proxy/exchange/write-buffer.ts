@@ -28,7 +28,7 @@ export class Composer {
     return this.#chunk
   }
 
-  /** Whether another chunk is available to go on with. */
+  /** True if another chunk is available to go on with. */
   get canSurrender(): boolean {
     this.#spare ??= arena.acquire(this.#size)
     return this.#spare !== undefined

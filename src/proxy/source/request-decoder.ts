@@ -238,7 +238,7 @@ function firstValue(bytes: Buffer, head: Head, kind: number): string {
   return field < 0 ? '' : head.value(bytes, field)
 }
 
-/** Whether TE lists `trailers` (RFC 9110 10.1.4). */
+/** True if TE lists `trailers` (RFC 9110 10.1.4). */
 function acceptsTrailers(bytes: Buffer, head: Head): boolean {
   const field = head.find(KIND.TE)
   if (field < 0) return false

@@ -323,7 +323,7 @@ export class RequestReader {
     return view
   }
 
-  /** Whether the client should be read now. */
+  /** True if the client should be read now. */
   wantsBytes(): boolean {
     const { target } = this.#exchange
     switch (stateRow(this.#machine.state).wants) {

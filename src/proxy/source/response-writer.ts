@@ -109,7 +109,7 @@ export class ResponseWriter {
     return putLineEnd(arena.bytes, this.#exchange.correlation.put(arena.bytes, position))
   }
 
-  /** Whether only the end of the connection can end a body of this framing. */
+  /** True if only the end of the connection can end a body of this framing. */
   #endsWithConnection(framing: number): boolean {
     return this.#exchange.minorVersion === 0 && (framing === CHUNKED || framing === UNTIL_CLOSE)
   }
@@ -236,7 +236,7 @@ function putEditedStart(
   return putBlock(bytes, putFieldsExcept(bytes, position, head, stripped, edit.removed), edit.lines)
 }
 
-/** Whether the response brings CORS fields of its own: those of the backend that stay, and those of its edit. */
+/** True if the response brings CORS fields of its own: those of the backend that stay, and those of its edit. */
 function hasCors(head: Head, edit: HeadEdit | null): boolean {
   if (edit === null) return head.has(KIND.CORS)
   if (edit.setsCors || !head.has(KIND.CORS)) return edit.setsCors

@@ -35,7 +35,7 @@ export interface DecodedResponse {
   readonly persists: boolean
 }
 
-/** Whether the head may be recognised when it comes again, on any connection. */
+/** True if the head may be recognised when it comes again, on any connection. */
 function isRepeatable(head: Head): boolean {
   return head.status <= STATUS_REPEATED_MAX && head.transferEncoding < 0
 }

@@ -118,7 +118,7 @@ function copied(at: number, length: number): Piece | null {
 
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'PROPFIND', 'REPORT', 'SEARCH', 'QUERY'])
 
-/** Whether a request may be sent twice: an idempotent method (RFC 9110 9.2.2), and no body that could be lost. */
+/** True if a request may be sent twice: an idempotent method (RFC 9110 9.2.2), and no body that could be lost. */
 export function isRetryable(exchange: Exchange): boolean {
   return exchange.requestFraming === 0 && IDEMPOTENT.has(exchange.sentMethod)
 }

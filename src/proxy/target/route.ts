@@ -62,12 +62,12 @@ export function nextHop(route: Route): { readonly host: string; readonly port: n
   return route.proxy ?? route
 }
 
-/** Whether the route goes through a tunnel, so that the proxy sees no request (RFC 9110 9.3.6). */
+/** True if the route goes through a tunnel, so that the proxy sees no request (RFC 9110 9.3.6). */
 export function isTunnelled({ proxy, secured, connectsThroughProxy, sendsProxyHeader = false }: Route): boolean {
   return proxy !== null && (secured || connectsThroughProxy || sendsProxyHeader)
 }
 
-/** Whether a proxy reads each request: the request target is then in absolute-form (RFC 9112 3.2.2). */
+/** True if a proxy reads each request: the request target is then in absolute-form (RFC 9112 3.2.2). */
 export function isForwarded(route: Route): boolean {
   return route.proxy !== null && !isTunnelled(route)
 }
