@@ -77,12 +77,13 @@ async function sinksOf({
   configuration,
   home,
   send,
+  metrics,
   moduleMs = MODULE_MS,
 }: AnalyticsContext): Promise<readonly NamedSink[]> {
   const settings = configuration['apim.analytics']
   if (settings.event_publisher_type === 'custom') {
     const path = settings.event_publisher_impl
-    return [{ name: path, sink: await ModuleSink.open(home, path, moduleMs) }]
+    return [{ name: path, sink: await ModuleSink.open({ home, path, timeoutMs: moduleMs, metrics }) }]
   }
   const account = { name: settings.receiver_username, password: settings.receiver_password }
   return configuration['apim.analytics.url_group'].map(group => {

@@ -2,9 +2,11 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { loadModule } from '../config/module-file.ts'
 import { READY } from '../runtime/isolated-threads.ts'
+import { MemoryReport } from '../runtime/thread-memory.ts'
 import type { PublisherReply, PublisherTask, PublisherThreadData } from './analytics-module.ts'
 
-const { home, path } = workerData as PublisherThreadData
+const { home, path, memory } = workerData as PublisherThreadData & { readonly memory?: Float64Array }
+const report = memory === undefined ? null : new MemoryReport(memory)
 const loading = loadModule(home, path, 'publish')
 // Each task tells why the module cannot be loaded.
 loading.catch(() => undefined)
@@ -34,5 +36,8 @@ function parsed(lines: string): readonly object[] | null {
 
 // What the module leaves behind must not end the thread under the next batch.
 process.on('unhandledRejection', () => undefined)
-parentPort!.on('message', async (task: PublisherTask) => parentPort!.postMessage(await run(task)))
+parentPort!.on('message', async (task: PublisherTask) => {
+  parentPort!.postMessage(await run(task))
+  report?.update()
+})
 parentPort!.postMessage(READY)

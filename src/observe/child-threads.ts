@@ -6,8 +6,8 @@ import { HEAP_SIZE, MEMORY_KINDS, type MemoryKind, memoryRows } from '../runtime
 import { CHILD_CELL_COUNT, CHILD_CELLS, METRIC, MetricsColumn } from './metrics.ts'
 import { DELAY_CELLS, USED } from './worker-marks.ts'
 
-/** Workers by what they run, and the threads of scripts and handlers. */
-const KINDS = ['mediation', 'long', 'background', 'script', 'handler'] as const
+/** Workers by what they run, and the threads of scripts, handlers and the publisher of analytics. */
+const KINDS = ['mediation', 'long', 'background', 'script', 'handler', 'publisher'] as const
 export type ChildThreadKind = (typeof KINDS)[number]
 
 /** Kinds that run several tasks at once; others have one, which delays nobody. */
@@ -103,10 +103,11 @@ export interface ChildThreadSample {
   readonly delaySeconds: number
 }
 
-/** The threads that reactors have started and that run. */
+/** The threads that reactors and the control thread have started and that run. */
 export function readChildThreads(shared: SharedArrayBuffer, reactors: number): readonly ChildThreadSample[] {
-  return Array.from({ length: reactors }, (_, reactor) => {
-    const column = new MetricsColumn(shared, reactor)
+  const parents = Array.from({ length: reactors }, (_, reactor) => [`reactor-${reactor}`, reactor] as const)
+  return [...parents, ['control', reactors + 1] as const].flatMap(([parent, index]) => {
+    const column = new MetricsColumn(shared, index)
     return Array.from({ length: ROWS }, (_, row) => {
       const kind = KINDS[column.read(cellOf(row)) - 1]
       const values = MEMORY_KINDS.map((name, at) => [name, column.read(cellOf(row) + 1 + at)])
@@ -115,9 +116,9 @@ export function readChildThreads(shared: SharedArrayBuffer, reactors: number): r
       const cells = Array.from({ length: DELAY_CELLS }, (_, at) => column.read(cellOf(row) + DELAYS + at))
       const delaySeconds = cells.pop()!
       const delays = COUNTS_DELAYS.includes(kind) ? cells : []
-      return [{ thread: `reactor-${reactor}/${kind}-${row}`, memory, delays, delaySeconds }]
+      return [{ thread: `${parent}/${kind}-${row}`, memory, delays, delaySeconds }]
     }).flat()
-  }).flat()
+  })
 }
 
 function cellOf(row: number): number {

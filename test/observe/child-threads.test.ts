@@ -9,7 +9,7 @@ import { allocateMemoryRows, memoryRows, writeMemory } from '../../src/runtime/t
 const REACTORS = 2
 
 function made() {
-  const shared = allocateMetrics(REACTORS)
+  const shared = allocateMetrics(REACTORS + 2)
   const column = new MetricsColumn(shared, 1)
   const names = () => readChildThreads(shared, REACTORS).map(({ thread }) => thread)
   return { shared, column, names }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { ask } from '../harness/program.ts'
 import { dial, home, leave, start } from '../harness/operator.ts'
 import { eventually } from '../harness/peers.ts'
 import { put } from '../harness/reloading.ts'
@@ -43,4 +44,9 @@ export function publish(events) {
   const messages = gateway.program.events.map(({ msg, CAUSE_OF_ERROR = '' }) => `${msg}: ${CAUSE_OF_ERROR}`)
   assert.ok(messages.includes('analytics events not published: exit code 3'), messages.join('\n'))
   assert.ok(!messages.some(message => message.includes('control thread died')))
+  let memory = ''
+  await eventually('its memory', () => {
+    void ask(gateway.healthPort, 'GET', '/metrics').then(text => (memory = text))
+    return /^sluice_thread_heap_used_bytes\{thread="control\/publisher-0"\} [1-9]\d{6,}$/m.test(memory)
+  })
 })
