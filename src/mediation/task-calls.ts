@@ -94,8 +94,8 @@ export interface TaskServices {
    * where that gathers copies, else as the outcome of the message. Returns false; throws as mediators do.
    */
   respond(copy: Message): Promise<false>
-  /** The payload of a text of that content type. Throws MediationFault. */
-  parse(text: string, contentType: string): Payload | null
+  /** The payload of a text or of bytes of that content type. Throws MediationFault. */
+  parse(content: string | Uint8Array, contentType: string): Payload | null
   /** Rejects with CallFailed. */
   call<One extends TaskCall>(call: One): Promise<TaskCallResults[One['kind']]>
   readonly code: CodeServices

@@ -118,8 +118,8 @@ class Flow {
       claimCopies: count => this.#claimCopies(count),
       shareCopies: count => this.#shareCopies(count),
       respond: copy => this.#respond(copy),
-      parse: (text, contentType) => {
-        const body = { kind: 'bytes', bytes: Buffer.from(text) } as const
+      parse: (content, contentType) => {
+        const body = { kind: 'bytes', bytes: typeof content === 'string' ? Buffer.from(content) : content } as const
         return this.#formats.source(body, contentType, '', false).build('')
       },
     }

@@ -78,6 +78,18 @@ test('the service changes fields and body of the request', async t => {
   assert.doesNotMatch(head, /^x-[efg]:/im)
 })
 
+test('the body of the service are bytes, in the charset that its type names', async t => {
+  for (const [type, hex] of [
+    ['application/octet-stream', 'ff0080'],
+    ['application/json; charset=utf-16le', '5b002200e90022005d00'],
+  ] as const) {
+    const answer = { headersToReplace: { 'content-type': type }, body: Buffer.from(hex, 'hex').toString('base64') }
+    const { backend, ask } = await start(t, { request: answer })
+    assert.equal((await ask('POST /a/x', '{"a":1}'))[0], 200)
+    assert.equal(Buffer.from(backend.received[0]!.body, 'latin1').toString('hex'), hex)
+  }
+})
+
 test('the service answers the client itself', async t => {
   const answer = { directRespond: true, responseCode: 403, headersToAdd: { 'content-type': 'text/plain' } }
   const { backend, ask } = await start(t, { request: { ...answer, body: base64('no') } })

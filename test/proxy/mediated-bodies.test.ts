@@ -86,6 +86,12 @@ const HOSTILE: readonly (readonly [
   ['an unknown charset', () => 'x', { 'Content-Type': 'text/plain; charset=koi8-r' }, 415, 102522],
 ]
 
+test('a content type that is given twice is one', async () => {
+  const fields = { ...JSON_TYPE, 'content-type': 'application/json' }
+  assert.equal((await post('/edit/a', '{"id":7,"b":1}', fields)).status, 200)
+  assert.equal(lastRequest().body.toString(), '{"id":7}')
+})
+
 for (const [name, body, fields, status, code] of HOSTILE) {
   test(`${name} is answered with ${code}, and the next request is served`, async () => {
     const response = await post('/read/a', body(), fields)

@@ -32,8 +32,9 @@ export class MessageFormats {
   /** Source of a transferred body; null for none. */
   sourceOf({ body, fields, status }: TransferredMessage): BodySource | null {
     if (body.kind !== 'bytes' && body.kind !== 'file') return null
-    const field = (name: string) => valuesOf(fields, name).join(', ')
-    return this.source(body, field('content-type'), field('content-encoding'), status !== 0)
+    // A type that is given twice is one; two types are an error where the body is read.
+    const type = [...new Set(valuesOf(fields, 'content-type'))].join(', ')
+    return this.source(body, type, valuesOf(fields, 'content-encoding').join(', '), status !== 0)
   }
 
   /** `isResponse`: the body came from a backend. `contentEncoding`: '' for none. */

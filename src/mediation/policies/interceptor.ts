@@ -158,14 +158,16 @@ function changeFields(message: Message, answer: Answer, warn: (cause: string) =>
         warn(`a field of ${member} is no text`)
         continue
       }
-      const before = member === 'headersToAdd' ? textOf(message.get('transport', name)) : ''
+      // A message has one content type.
+      const isAdded = member === 'headersToAdd' && name.toLowerCase() !== 'content-type'
+      const before = isAdded ? textOf(message.get('transport', name)) : ''
       message.set('transport', name, before === '' ? String(value) : `${before}, ${String(value)}`)
     }
   }
 }
 
 function replaceBody(message: Message, body: string): void {
-  const text = Buffer.from(body, 'base64').toString()
+  const bytes = Buffer.from(body, 'base64')
   const contentType = textOf(message.get('transport', 'content-type'))
-  message.payload = text === '' ? null : servicesOf(message).parse(text, contentType)
+  message.payload = bytes.length === 0 ? null : servicesOf(message).parse(bytes, contentType)
 }
