@@ -293,6 +293,43 @@ test('1000 concurrent requests with one new opaque token cause one introspection
   control.handlers = {}
 })
 
+test('interleaved requests of two connections each get the grant of their own token', async () => {
+  const wait = Promise.withResolvers<void>()
+  control.calls.length = 0
+  const expiresMs = Date.now() + 60_000
+  control.handlers = {
+    introspect: async () => {
+      await wait.promise
+      const result = { issuer: OWN_ISSUER.issuer, consumerKey: 'shop', user: 'alice', isApplication: false }
+      return { ...result, scopes: ['read'], notBeforeMs: 0, expiresMs, claims: {} }
+    },
+  }
+  const [waiting, passing] = await Promise.all([connectPeer(gateway.port), connectPeer(gateway.port)])
+  const reader = bearer('opaque-reader')
+  const withoutScope = bearer(control.token('shop'))
+  const target = 'GET /pets/scoped'
+  const first = sendRequest(waiting, target, reader)
+  await eventually('the introspection', () => control.calls.length > 0)
+  for (let turn = 0; turn < REPEATS; turn++) {
+    assert.equal((await sendRequest(passing, target, withoutScope)).status, 403)
+    assert.equal((await sendRequest(passing, 'GET /pets/any', withoutScope)).status, 200)
+  }
+  wait.resolve()
+  assert.equal((await first).status, 200)
+  for (let turn = 0; turn < REPEATS; turn++) {
+    const fields = turn % 2 === 0 ? [reader, withoutScope] : [withoutScope, reader]
+    const responses = [sendRequest(waiting, target, fields[0]!), sendRequest(passing, target, fields[1]!)]
+    const expected = fields.map(one => (one === reader ? 200 : 403))
+    assert.deepEqual(
+      (await Promise.all(responses)).map(({ status }) => status),
+      expected,
+    )
+  }
+  waiting.destroy()
+  passing.destroy()
+  control.handlers = {}
+})
+
 describe('fields at the backend', () => {
   const named = (request: Awaited<ReturnType<typeof outcome>>['forwarded'], name: string) =>
     request!.lines.filter(line => line.toLowerCase().startsWith(`${name}:`)).map(line => line.slice(name.length + 2))
