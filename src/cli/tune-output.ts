@@ -75,7 +75,7 @@ function printLatencies(output: Terminal, { open, peak, p99TargetMs, knee, repea
   output.write(`peak ${rate(peak)}\n${table(output, heads, rows)}`)
   if (p99TargetMs === 0) return
   const found = knee === null ? 'no rate keeps' : `${rate(knee.rate)} (${percent(knee.share)} of the peak) keeps`
-  output.write(`${found} a 99th percentile of ${p99TargetMs} ms\n`)
+  output.write(`${found} a 99th percentile of ${p99TargetMs} ms with at most 1 % of the requests failing\n`)
 }
 
 function disturbedText(disturbed: number, repeats: number): string {

@@ -44,7 +44,7 @@ th, td { text-align: right; padding: 4px 10px; border-bottom: 1px solid var(--ru
 th:first-child, td:first-child { text-align: left; }
 th { color: var(--faint); font-weight: 500; vertical-align: bottom; }
 @media (max-width: 600px) { body { padding: 16px 12px 48px; } svg text { font-size: 22px; } .second { display: none; }
-  th, td { padding: 4px; font-size: 12px; } th { white-space: normal; } td:first-child { white-space: normal; } }
+  th, td { padding: 4px 2px; font-size: 11px; } th { white-space: normal; } td:first-child { white-space: normal; } }
 `
 
 export function htmlReport(result: TuneResult, proposals: readonly Proposal[], subject: Subject): string {
@@ -139,8 +139,9 @@ function knobSection(knob: KnobResult): string {
   const marks = new Map(
     points.flatMap(({ value }, at) => {
       const isBest = value === optimum && verdict !== 'same'
-      const words = [value === current ? 'current' : '', isBest ? 'best' : ''].filter(word => word !== '')
-      return words.length === 0 ? [] : [[at, words] as const]
+      const now = value === current ? [['current', 1] as const] : []
+      const best = isBest ? [['best', 2] as const] : []
+      return now.length + best.length === 0 ? [] : [[at, [...now, ...best]] as const]
     }),
   )
   const chart = lineChart({
@@ -157,26 +158,26 @@ function knobSection(knob: KnobResult): string {
   })
   const rows = points.map(point => [
     valueText(point.value),
-    rate(point.throughput),
+    rounded(point.throughput),
     between(point.ofBest, share => share.toFixed(2)),
     milliseconds(point.p99Ms),
     percent(point.failed),
     disturbedText(point.disturbed),
   ])
-  const heads = ['value', 'throughput', 'of the best (95 %)', 'p99 ms', 'failed', 'disturbed']
+  const heads = ['value', 'per second', 'of the best (95 %)', 'p99 ms', 'failed', 'disturbed']
   const text = `<p class="${verdict}">${escapeHtml(verdictText(knob))}</p>`
   return `<h2>${breakable(key)}</h2>\n${text}\n${chart}${table(heads, rows)}`
 }
 
 function latencies({ open, peak, knee, p99TargetMs }: TuneResult): string {
-  const found =
-    knee === null
-      ? `No rate keeps a 99th percentile of ${p99TargetMs} ms.`
-      : `${rate(knee.rate)} (${percent(knee.share)} of the peak) keeps a 99th percentile of ${p99TargetMs} ms.`
+  const found = knee === null ? 'No rate' : `${rate(knee.rate)} (${percent(knee.share)} of the peak)`
+  const kept = `${found} keeps a 99th percentile of ${p99TargetMs} ms with at most 1 % of the requests failing.`
   const chart = lineChart({
     ...{ title: 'Latency by rate', unit: 'milliseconds', axis: 'share of the peak throughput', isLogarithmic: true },
     about: 'bars: lowest and highest 99th percentile of the repeats',
-    marks: new Map(knee === null ? [] : [[open.findIndex(({ share }) => share === knee.share), ['knee']] as const]),
+    marks: new Map(
+      knee === null ? [] : [[open.findIndex(({ share }) => share === knee.share), [['knee', 1]]] as const],
+    ),
     columns: open.map(({ share }) => percent(share)),
     series: [
       { name: 'p50', colour: 1, values: open.map(({ p50Ms }) => p50Ms) },
@@ -196,7 +197,7 @@ function latencies({ open, peak, knee, p99TargetMs }: TuneResult): string {
     disturbedText(point.disturbed),
   ])
   const heads = ['of the peak', 'rate', 'p50 ms', 'p99 ms', 'p99.9 ms', 'failed', 'disturbed']
-  const knees = p99TargetMs === 0 ? '' : `<p>${found}</p>`
+  const knees = p99TargetMs === 0 ? '' : `<p>${kept}</p>`
   const about = `<p class="faint">Open loop; the peak is ${rate(peak)} with the proposed sizes.</p>`
   return about + knees + chart + table(heads, rows)
 }
@@ -210,8 +211,12 @@ function table(heads: readonly string[], rows: readonly (readonly string[])[]): 
   return `<div class="table"><table><tr>${cells('th', heads)}</tr>\n${body}</table></div>`
 }
 
+function rounded(value: number): string {
+  return Math.round(value).toLocaleString('en')
+}
+
 function rate(value: number): string {
-  return `${Math.round(value).toLocaleString('en')}/s`
+  return `${rounded(value)}/s`
 }
 
 function milliseconds(value: number): string {

@@ -26,8 +26,8 @@ interface Chart {
   readonly columns: readonly string[]
   readonly axis: string
   readonly series: readonly Series[]
-  /** Column -> words below its label. */
-  readonly marks?: ReadonlyMap<number, readonly string[]>
+  /** Column -> words below its label, and the line of each from 1: one for each word, so that neighbours fit. */
+  readonly marks?: ReadonlyMap<number, readonly (readonly [word: string, line: number])[]>
   /** What dots, bars and areas are. */
   readonly about: string
   readonly isLogarithmic?: boolean
@@ -36,13 +36,15 @@ interface Chart {
 }
 
 const [WIDTH, HEIGHT] = [720, 250]
-const [LEFT, RIGHT, TOP] = [72, 20, 14]
+const [LEFT, RIGHT, TOP] = [72, 20, 20]
 /** Room for a line of text below the chart. */
 const LINE = 20
 const TICKS = 5
 /** Half the width of the ends of an interval. */
 const CAP = 4
-/** Of more columns a narrow screen labels every second one. */
+/** Widths of a character, on wide and on narrow screens, where the text is larger than its chart. */
+const [CHARACTER, NARROW_CHARACTER] = [7.5, 13]
+/** Of more columns not each has a label, so marks name theirs. */
 const COLUMNS_MAX = 7
 
 export function escapeHtml(text: string): string {
@@ -59,19 +61,21 @@ export function lineChart(chart: Chart): string {
     const label = textAt(LEFT - 8, Number(at) + 4, short(tick), 'faint', 'end')
     return `<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${at}" y2="${at}"/>${label}`
   })
+  const [wide, narrow] = [CHARACTER, NARROW_CHARACTER].map(width => fitting(columns, x, width))
   const labels = columns.map((column, at) => {
-    const below = (marks?.get(at) ?? []).map((mark, line) =>
-      textAt(x(at), HEIGHT + LINE * (line + 2) - 3, mark, 'mark', 'middle'),
-    )
-    const kind = columns.length > COLUMNS_MAX && at % 2 === 1 && below.length === 0 ? 'faint second' : 'faint'
-    return textAt(x(at), HEIGHT + LINE - 3, column, kind, 'middle') + below.join('')
+    const below = (marks?.get(at) ?? []).map(([word, line]) => {
+      const mark = columns.length > COLUMNS_MAX ? `${word}: ${column}` : word
+      return labelAt(x(at), HEIGHT + LINE * (line + 1) - 3, mark, 'mark')
+    })
+    const kind = narrow!.has(at) ? 'faint' : 'faint second'
+    return (wide!.has(at) ? labelAt(x(at), HEIGHT + LINE - 3, column, kind) : '') + below.join('')
   })
   const limit =
     level === undefined
       ? ''
       : `<path class="level" d="M${LEFT} ${scale.y(level.value)}H${WIDTH - RIGHT}"/>` +
-        textAt(LEFT + 4, scale.y(level.value) - 5, level.name, 'mark', 'start')
-  const lines = 1 + Math.max(0, ...(marks?.values().map(words => words.length) ?? []))
+        textAt(LEFT + 4, scale.y(level.value) + (scale.y(level.value) < 2 * TOP ? 20 : -5), level.name, 'mark', 'start')
+  const lines = 1 + Math.max(0, ...(marks?.values().flatMap(own => own.map(([, line]) => line)) ?? []))
   const size = `0 0 ${WIDTH} ${HEIGHT + LINE * lines}`
   return [
     `<div class="legend"><span class="faint">${escapeHtml(unit)}</span>${legend(series)}</div>`,
@@ -84,6 +88,26 @@ export function lineChart(chart: Chart): string {
     `<p class="axis">${escapeHtml(axis)}</p>`,
     `<p class="about">${escapeHtml(about)}</p>`,
   ].join('\n')
+}
+
+/** Columns whose labels fit beside each other. */
+function fitting(columns: readonly string[], x: (column: number) => number, character: number): ReadonlySet<number> {
+  const fit = new Set<number>()
+  let end = 0
+  for (const [at, column] of columns.entries()) {
+    const width = column.length * character
+    const start = Math.min(x(at) - width / 2, WIDTH - width)
+    if (start < end) continue
+    fit.add(at)
+    end = start + width
+  }
+  return fit
+}
+
+/** Centred, and within the chart on narrow screens too. */
+function labelAt(x: number, y: number, text: string, kind: string): string {
+  const isCut = x + (text.length * NARROW_CHARACTER) / 2 > WIDTH
+  return isCut ? textAt(WIDTH, y, text, kind, 'end') : textAt(x, y, text, kind, 'middle')
 }
 
 function legend(series: readonly Series[]): string {
