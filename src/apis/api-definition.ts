@@ -207,7 +207,7 @@ export interface EndpointDefinition {
   readonly settings: EndpointSettings
 }
 
-/** What failures of an endpoint lead to: its states TIMEOUT and SUSPENDED. Times in milliseconds. */
+/** Consequences of failures of an endpoint: its states TIMEOUT and SUSPENDED. Times in milliseconds. */
 export interface EndpointSettings {
   /**
    * Every lost connection and every late response counts by itself, as the reference platform has it: only for an

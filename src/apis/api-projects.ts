@@ -66,7 +66,7 @@ interface Candidate {
 /** Says why an API cannot be deployed although its project has no error. */
 type Check = (api: ApiDefinition) => Diagnostic | undefined
 
-/** What the folder of the projects held when it was read. */
+/** Content of the folder of projects when it was read. */
 interface ReadProjects {
   readonly listing: Listing
   readonly projects: ReadonlyMap<string, CachedProject>

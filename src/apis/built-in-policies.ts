@@ -13,7 +13,7 @@ export interface PolicyParameter {
   readonly fallback: string
   /** Null: any text. */
   readonly pattern: RegExp | null
-  /** Its value must not be shown. */
+  /** The value of the parameter must not be shown. */
   readonly isSecret?: boolean
   /** Why a value other than the default, or any where there is none, has no effect. */
   readonly inert?: string

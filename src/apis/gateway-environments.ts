@@ -28,7 +28,7 @@ interface Deployment {
   readonly where: string
 }
 
-/** What the configuration says about the environments of this gateway. */
+/** Environments of this gateway, as configured. */
 export interface GatewayEnvironment {
   /** Labels of this gateway; null for all. */
   readonly labels: ReadonlySet<string> | null
@@ -125,7 +125,7 @@ function servedHosts(configuration: Configuration): ReadonlyMap<string, readonly
 
 // ---- what follows for an API ----------------------------------------------------------------------------------------
 
-/** What becomes of an API on this gateway. */
+/** Deployment of an API on this gateway. */
 export interface Placement {
   /** Undefined if the API is not deployed: `skipped` or `errors` then say why. */
   readonly api: ApiDefinition | undefined

@@ -140,7 +140,7 @@ export interface Entry {
   readonly isDocument: boolean
 }
 
-/** What a folder of projects holds. */
+/** Content of a folder of projects. */
 export interface Listing {
   /** Undefined if the folder cannot be read or is gone. */
   readonly entries: readonly Entry[] | undefined

@@ -1,6 +1,6 @@
 /** Conditions under which keys act, as data: a start judges them, and the generated documents name them. */
 
-/** What another key must be. `key`: a whole path, or `.name` in the same section or row. */
+/** Value that another key must have. `key`: a whole path, or `.name` in the same section or row. */
 interface KeyCondition {
   readonly key: string
   /** The key must have one of these values; with `negated`, none of them. */

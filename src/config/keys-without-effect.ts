@@ -27,7 +27,7 @@ export interface JudgedRequirement {
   readonly otherwise: string
 }
 
-/** What a key needs in order to act: the role of the node first, then its own requirements. */
+/** Requirements of a key that acts: the role of the node first, then its own requirements. */
 export function judgedRequirements(key: ResolvedKey, byPath: KeysByPath): readonly JudgedRequirement[] {
   const own = key.definition.requirements
   const roles = rolesOf(key)

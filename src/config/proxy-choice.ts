@@ -1,4 +1,4 @@
-/** Which forward proxy serves a host: of profiles as plain data, which threads hand to each other. */
+/** Chooses the forward proxy of a host: from profiles as plain data, which threads hand to each other. */
 import { HostPattern } from './host-pattern.ts'
 
 /** Texts of host patterns, and the proxy for the hosts that they match. */

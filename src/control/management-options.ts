@@ -1,4 +1,4 @@
-/** What the management listener and its HTTPS server share: apps, options, identity. */
+/** Options that the management listener and its HTTPS server share: apps, options, identity. */
 import type { HttpBindings } from '@hono/node-server'
 import type { ManagementPlan } from '../plan/management-plan.ts'
 import type { EventLog } from '../observe/events.ts'

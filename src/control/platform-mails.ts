@@ -28,7 +28,7 @@ interface PlatformMailsContext {
   readonly report: EventLog['report']
 }
 
-/** What an event of the outbox holds. Server and sender address are those of the moment of sending. */
+/** Content of an event of the outbox. Server and sender address are those of the moment of sending. */
 interface StoredMail {
   readonly to: string
   readonly subject: string

@@ -1,4 +1,4 @@
-/** What the portals' REST APIs show of the configuration: environments with their addresses, endpoints, listed APIs. */
+/** Settings that the portals' REST APIs show: environments with their addresses, endpoints, listed APIs. */
 import type { Configuration } from '../config/catalogue.ts'
 import { planListeners } from '../plan/listener-planning.ts'
 import type { PortalAddresses, PortalEnvironment, PortalSettings } from './admin-api/admin-services.ts'

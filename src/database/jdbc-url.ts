@@ -167,7 +167,7 @@ export const TLS_HINTS: Readonly<Record<ServerKind, string>> = {
   mysql: 'use sslMode=VERIFY_IDENTITY, and a PEM file of the authorities by serverSslCert',
 }
 
-/** What helps where TLS to a server fails with this message; '' for other messages. */
+/** Remedy where TLS to a server fails with this message; '' for other messages. */
 export function tlsRemedy(dialect: 'mysql' | 'postgresql', message: string): string {
   const isMysql = dialect === 'mysql'
   if (/self-signed certificate|unable to (?:get|verify)/.test(message)) {

@@ -1,7 +1,7 @@
 /** Contract between the outbox and the senders of messages. */
 import type { AddressGuard } from './address-guard.ts'
 
-/** What became of one attempt to deliver. */
+/** Result of one attempt to deliver. */
 export type AttemptResult =
   /** The receiver has taken the message. `detail`: what it said, such as 'HTTP 202'. */
   | { readonly kind: 'delivered'; readonly detail: string }

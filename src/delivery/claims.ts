@@ -262,7 +262,7 @@ async function recoverSome(
   return Number(numUpdatedRows)
 }
 
-/** What waits for a deleted sender becomes dead letters. Their number. */
+/** Makes dead letters of the deliveries that wait for a deleted sender. Resolves with their number. */
 export async function orphan(connection: OutboxConnection, sender: SenderId, nowMs: number): Promise<number> {
   const event = 'orphan'
   const deliveries = await runTransaction(connection.db, async db => {

@@ -111,7 +111,7 @@ export class Outbox {
     return readCounts(this.connection, tenant)
   }
 
-  /** What waits becomes dead letters; what is being sent ends as it ends. Their number. */
+  /** Makes dead letters of the deliveries that wait; one that is being sent goes on. Resolves with their number. */
   async senderDeleted(sender: SenderId): Promise<number> {
     return orphan(this.connection, sender, await this.clock.read())
   }

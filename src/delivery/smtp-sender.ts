@@ -60,7 +60,7 @@ interface PoolOptions {
 }
 
 type Transport = ReturnType<typeof createPool>
-/** What the mail client adds to its errors. */
+/** Error of the mail client with the members that it adds. */
 type SmtpError = Error & { readonly code?: string; readonly responseCode?: number; readonly response?: string }
 interface Mailbox {
   readonly name: string

@@ -1,4 +1,4 @@
-/** What callers read and change of stored deliveries: pages, dead letters that are replayed or dropped, retention. */
+/** Stored deliveries as callers read and change them: pages, dead letters that are replayed or dropped, retention. */
 import { type RawBuilder, sql } from 'kysely'
 import { runTransaction } from '../database/transaction.ts'
 import type { AcceptLimits } from './acceptance.ts'

@@ -1,4 +1,4 @@
-/** Which servers the senders trust. */
+/** Servers that the senders trust. */
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls'
 
 /**

@@ -80,7 +80,7 @@ export class MessageReader<Decoded = never> {
   readonly #sections: RepeatedSections<Decoded> | null
   /** The section that came last on this connection, if it is kept. */
   #section: RepeatedSection<Decoded> | null
-  /** What the peer's connections begin with; null from the first head on that could be kept. */
+  /** Head that the peer's connections begin with; null from the first head on that could be kept. */
   #expected: ExpectedSection<Decoded> | null
   /** The section that the head under way repeats; null: the head was parsed as a whole. */
   repeated: RepeatedSection<Decoded> | null = null

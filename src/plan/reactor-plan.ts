@@ -98,7 +98,7 @@ export interface ApiPlan {
   readonly keyType: 'PRODUCTION' | 'SANDBOX'
   readonly escapedSlashes: EscapedSlashes
   readonly isAi: boolean
-  /** Its row in `ReactorPlan.apiMetrics`. */
+  /** Row of the API in `ReactorPlan.apiMetrics`. */
   readonly metricsRow: number
   readonly access: AccessPlan
   /** Throttling policy of the whole API, in place of those of its resources; '' for none. */
@@ -189,7 +189,7 @@ export interface HandlersPlan {
   readonly heapBytes: number
 }
 
-/** What a reload replaces in a running reactor. */
+/** Parts of a running reactor that a reload replaces. */
 export interface LivePlan {
   /** Keys that are not live keep the values of the start. */
   readonly http: Configuration['transport.passthru_http']
@@ -226,7 +226,7 @@ export interface LivePlan {
   readonly formats: FormatSettings
 }
 
-/** What a reload changes in the APIs of a reactor. */
+/** Changes of a reload to the APIs of a reactor. */
 export interface ApiChanges {
   /** Identities (`apiIdentity`). */
   readonly removed: readonly string[]

@@ -1,4 +1,4 @@
-/** Which parts of a node readiness tells of besides its threads: those that its configuration has (D620). */
+/** Parts of a node that readiness tells of besides its threads: those that its configuration has (D620). */
 import type { Configuration } from '../config/catalogue.ts'
 import { poolSizes } from '../database/database-settings.ts'
 import type { NodeComponents } from './node-components.ts'

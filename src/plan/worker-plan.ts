@@ -1,4 +1,4 @@
-/** What a worker thread gets from its reactor: plan, tasks, results. All plain data. */
+/** Messages that a worker thread gets from its reactor: plan, tasks, results. All plain data. */
 import type { StatisticsSettings } from '../mediation/flow-statistics.ts'
 import type { FormatSettings } from '../mediation/formats/format-settings.ts'
 import type { MountedDefinition } from '../apis/api-definition.ts'

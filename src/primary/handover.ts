@@ -14,11 +14,11 @@ const FIRST_DESCRIPTOR = 4
 /** For the configuration, APIs and key stores of the successor, and then for its threads. */
 const STEP_MS = 120_000
 
-/** What the successor says. */
+/** Message of the successor. */
 type Progress =
-  /** Its configuration is valid; it has changed nothing and waits for `begin`. */
+  /** The configuration of the successor is valid; it has changed nothing and waits for `begin`. */
   | 'loaded'
-  /** Its reactors accept connections, and it waits for `take`. */
+  /** The reactors of the successor accept connections, and it waits for `take`. */
   | 'serving'
   /** The successor holds the data folder. */
   | 'done'

@@ -27,7 +27,7 @@ import { COMMANDS, homeCommands, reactorCommands } from './socket-commands.ts'
 import { chooseLevel } from './socket-level.ts'
 import { allocateCounters, ThrottleService } from './throttle-service.ts'
 
-/** What the parts of a node are made of. */
+/** Sources of the parts of a node. */
 export interface NodeContext {
   readonly installation: Installation
   readonly projects: ApiProjects

@@ -14,7 +14,7 @@ export interface ListedPool extends PermitCounts, PermitLimits {
   readonly name: 'http' | 'https' | 'background'
 }
 
-/** What became of the tasks of a pool since the start; `mediation` is that of both transports. */
+/** Results of the tasks of a pool since the start; `mediation` is that of both transports. */
 export interface PoolHistory {
   readonly name: 'mediation' | 'background'
   readonly tasks: number

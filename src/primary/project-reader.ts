@@ -12,7 +12,7 @@ import { TimeSlices } from '../runtime/time-slices.ts'
 
 /** From the folder of a room, in the source and in the package (scripts/bundle.ts). */
 const ENTRY = new URL('../primary/project-thread-entry.js', import.meta.url)
-/** What one project may take; the largest document takes a second and 500 MB. */
+/** Time and memory that one project may take; the largest document takes a second and 500 MB. */
 interface ReadingLimits {
   readonly projectMs: number
   readonly heapMb: number

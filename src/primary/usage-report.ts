@@ -1,4 +1,4 @@
-/** What a running gateway has used of its limits: metrics, sizes in effect, and the machine; for `sluice advise`. */
+/** Use of the limits of a running gateway: metrics, sizes in effect, and the machine; for `sluice advise`. */
 import { availableParallelism } from 'node:os'
 import { openFileLimit } from '../plan/descriptor-planning.ts'
 import type { LivePlan, ReactorPlan } from '../plan/reactor-plan.ts'

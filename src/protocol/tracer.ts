@@ -4,7 +4,7 @@
 import type { Machine } from './machine.ts'
 import type { Event, State } from './states.ts'
 
-/** What a trace keeps of messages, beside their sizes. */
+/** Parts of messages that a trace keeps, beside their sizes. */
 export interface Collected {
   readonly payloads: boolean
   readonly properties: boolean

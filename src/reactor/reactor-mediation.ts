@@ -158,7 +158,7 @@ export class ReactorMediation {
     return api.mounted === null ? null : new MountedTarget(apiIdentity(api), api.mounted.module, this.#mounted)
   }
 
-  /** What words faults of the gateway for an API; undefined: the fault sequences. */
+  /** Function that words faults of the gateway for an API; undefined: the fault sequences. */
   faultWordingOf(api: ApiPlan): typeof outcomeFault | undefined {
     return wordsOutcomes(api) ? outcomeFault : undefined
   }

@@ -1,4 +1,4 @@
-/** What a cache holds now, and what it has counted since it was made. Its thread reads it for the metrics. */
+/** Content of a cache now, and its counts since it was made. Its thread reads it for the metrics. */
 export interface CacheUsage {
   readonly entries: number
   /** Entries that a full cache has dropped for others; left out where an entry leaves by its age alone. */

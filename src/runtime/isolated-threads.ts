@@ -45,7 +45,7 @@ interface IsolatedThreadsOptions {
   readonly observer?: ThreadsObserver
 }
 
-/** What a thread posts when it takes tasks. */
+/** Message of a thread that takes tasks. */
 export const READY = 'ready'
 
 /** Tasks that wait, for each thread. */

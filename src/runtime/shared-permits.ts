@@ -37,7 +37,7 @@ const NOTHING_HELD: HeldPermits = { permits: 0, isAlone: true }
  */
 type PermitDecision = 'runs' | 'waits' | 'queue-full' | 'memory' | 'loop'
 
-/** What the permits of one row are now, over all threads. */
+/** Permits of one row now, over all threads. */
 export interface PermitCounts {
   readonly running: number
   readonly waiting: number
@@ -154,7 +154,7 @@ export class SharedPermits {
   /** In the order of their arrival. */
   readonly #waiting: Set<Waiting>[]
   readonly #waitingBytes: number[]
-  /** Of waiting tasks alone: permits of those that wait for them. */
+  /** Permits of tasks that wait for a waiting task alone; left out: none. */
   readonly #held = new WeakMap<Waiting, number>()
   readonly #heldSums: number[]
 

@@ -47,7 +47,7 @@ export interface SocketOwner {
   onBlocked(): void
   /** Every pending write has left. */
   onDrained(): void
-  /** One of these calls threw. Only this connection is given up for it, not the thread with all the others. */
+  /** A callback of the owner threw. This connection alone is given up for it, not the thread with all the others. */
   onError(error: unknown): void
 }
 
@@ -135,7 +135,7 @@ export function descriptorOf(server: Server): number {
   return handle?.fd ?? NEW_SOCKET
 }
 
-/** What Node listens on. */
+/** Address that Node listens on. */
 export function listenTarget(
   { host, port, reusePort, fd = NEW_SOCKET }: ListenOptions,
   backlog: number,

@@ -10,7 +10,7 @@ import type { TlsClientPlan, TlsHost } from './tls.ts'
 /** Code of a connection whose peer ends TCP without the end of TLS: what it sent must not look whole (RFC 8446 6.1). */
 export const TRUNCATED = 'ERR_TLS_TRUNCATED'
 
-/** What is wrong with a certificate. */
+/** Defect of a certificate. */
 interface Defect {
   readonly code: string
   readonly text: string

@@ -153,7 +153,7 @@ export class CounterFile {
   readonly #counters: CounterListing
   /** `cause`: of a failed write; '' when writing succeeds again. Called once per change. */
   readonly #reported: (cause: string) => void
-  /** What the file has of each slot. */
+  /** State of each slot in the file. */
   #seen: Int32Array
   /** Null until there is a file with a whole snapshot. */
   #handle: FileHandle | null = null

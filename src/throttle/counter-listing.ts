@@ -79,7 +79,7 @@ export class CounterListing {
     }
   }
 
-  /** What `changes` has seen when it has seen nothing. */
+  /** Argument of the first `changes`, which has seen no slot. */
   unseen(): Int32Array {
     return new Int32Array(this.#memory.capacity * SEEN_CELLS)
   }

@@ -19,7 +19,7 @@ import { COUNT_SHIFT, GENERATION_MASK, scaleOf, tagOf, windowsAhead, wordOf } fr
 import { OwnerLock } from '../runtime/owner-lock.ts'
 import { windowAt, windowStartMs } from './window.ts'
 
-/** What a slot needs to know of its key. */
+/** Key of a slot, with the facts that the slot needs. */
 interface SlotKey {
   readonly key: string
   readonly quota: Quota
@@ -529,7 +529,7 @@ export class CounterMemory {
 /** Windows of slots that are seen one after the other: nearly all of them have those of the slot before. */
 class SeenWindows {
   number = 0
-  /** How many windows ahead of now the last charged one is at least, while its slot is in use. */
+  /** Least number of windows by which the last charged one is ahead of now, while its slot is in use. */
   least = 0
   /** When a slot expires whose last charged window is `least`, or one or two more, ahead. */
   readonly startsMs = [0, 0, 0]

@@ -26,7 +26,7 @@ import type { Quota, Sharing } from './policy.ts'
 import { windowAt, windowStartMs } from './window.ts'
 
 export interface CounterSpec {
-  /** What is limited; counters with the same key, type and length of window are the same counter. */
+  /** Subject of the limit; counters with the same key, type and length of window are the same counter. */
   readonly key: string
   readonly quota: Quota
   /** True: requests beyond the quota pass and are counted. */
@@ -268,7 +268,7 @@ export class CounterTable {
     return used + before + (needed === 0 ? 1 : needed) <= counter.limit
   }
 
-  /** What a sliding window takes over from the window before: the part that is within the last window length. */
+  /** Use that a sliding window takes over from the window before: the part that is within the last window length. */
   #usedBefore(counter: Counter, now: number): number {
     this.#whole[0] = Atomics.load(this.#words, counter.word + ((counter.number - 1) & 1))
     if (this.#halves[1]! >> HIGH_BITS !== counter.tagBefore) return 0

@@ -1,4 +1,4 @@
-/** What deny policies say of a request: asked by both filters, and again for open tunnels after each change. */
+/** Decision of the deny policies on a request: asked by both filters, and again for open tunnels after each change. */
 import { clientAddressOf } from '../auth/authenticator.ts'
 import type { Api } from '../proxy/exchange/api.ts'
 import type { Caller } from '../proxy/exchange/caller.ts'

@@ -34,7 +34,7 @@ export const LEVELS: Readonly<Record<Level, LevelRow>> = {
   hard: { code: 900801, passed: METRIC.throttlePassedHard, refused: METRIC.throttleRefusedHard },
 }
 
-/** What a counter says now. */
+/** State of a counter now. */
 export interface CounterState {
   readonly remaining: number
   /** End of the window in milliseconds since 1970. */

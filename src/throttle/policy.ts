@@ -6,9 +6,9 @@
 /** Length of a window in units. Windows are aligned to the epoch in UTC; months are calendar months. */
 export type TimeUnit = 'sec' | 'min' | 'hour' | 'day' | 'month'
 
-/** What one caller, API or resource may use in one window. */
+/** Amount that one caller, API or resource may use in one window. */
 export interface Quota {
-  /** What is counted: requests, bytes of requests and responses, or messages of WebSocket connections. */
+  /** Unit of the count: requests, bytes of requests and responses, or messages of WebSocket connections. */
   readonly type: 'requests' | 'bandwidth' | 'events'
   /** Requests, bytes or messages per window; at least 1. */
   readonly limit: number

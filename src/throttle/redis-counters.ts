@@ -29,7 +29,7 @@ interface RedisCountersOptions {
   sharesChanged(): void
 }
 
-/** What the last charge of a counter has left. */
+/** Amount that the last charge of a counter has left. */
 interface Balance {
   left: number
   readonly endsMs: number

@@ -11,7 +11,7 @@ export interface SharedCounter {
   readonly quota: Quota
 }
 
-/** What the shared counters have decided on one request. */
+/** Decision of the shared counters on one request. */
 export interface SharedVerdict {
   /** -1: the request is charged to all counters; else the index of the first that refuses, and none is charged. */
   readonly refusedBy: number

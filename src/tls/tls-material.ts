@@ -32,7 +32,7 @@ const TICKET_KEY_BYTES = 48
 
 const CHANGED = 'TLS keys, certificates or profiles have changed and are active'
 
-/** What the plans are built from. */
+/** Sources of the plans. */
 export interface TlsInputs {
   readonly https: HttpsSection
   /** Keys of `transport.wss.sender.trust_store`. */

@@ -1,4 +1,4 @@
-/** What building a TLS plan needs: the home, the files that are read, and the diagnostics that are found. */
+/** Context in which a TLS plan is built: the home, the files that are read, and the diagnostics that are found. */
 import type { Diagnostics } from '../config/diagnostics.ts'
 import type { TlsIdentity } from '../socket/tls.ts'
 import { openStore, type OpenStore, type StoreSettings } from './key-store.ts'

@@ -77,7 +77,7 @@ export interface TokenService {
   readonly issuer: string
 }
 
-/** What waits for approval (`[apim.workflow]`). */
+/** Subjects that wait for approval (`[apim.workflow]`). */
 interface Approvals {
   readonly subscriptions: boolean
   readonly applications: boolean

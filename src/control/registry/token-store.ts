@@ -29,7 +29,7 @@ const BATCHES_MAX = 200
 const AUDIT_KEPT_MS = 365 * 86_400_000
 const REVOCATION_KEY_MAX = 512
 
-/** Which tokens to revoke. `user`: tokens that a user authorised, not those of the user's applications. */
+/** Selection of tokens to revoke. `user`: tokens that a user authorised, not those of the user's applications. */
 type RevocationScope =
   | { readonly id: string }
   | { readonly family: string }

@@ -15,7 +15,7 @@ export interface Api {
   /** Filter chain, in order. */
   readonly filters: readonly Filter[]
   readonly resources: ResourceTable
-  /** What becomes of `%2F` in paths of the API. */
+  /** Treatment of `%2F` in paths of the API. */
   readonly escapedSlashes: EscapedSlashes
   /** Key type of a request without a key. */
   readonly keyType: 'PRODUCTION' | 'SANDBOX'
@@ -24,7 +24,7 @@ export interface Api {
   readonly sandbox: Target | null
   /** AI API: `apim.ai.custom_error_response_sequence` words its faults. */
   readonly isAi: boolean
-  /** Its row in the metrics of APIs (observe/api-metrics.ts). */
+  /** Row of the API in the metrics of APIs (observe/api-metrics.ts). */
   readonly metricsRow: number
   /** Words its faults; undefined: fault sequences do. */
   readonly wordFault?: ((exchange: Exchange, details: FaultDetails) => FormattedResponse) | undefined

@@ -39,7 +39,7 @@ export const NO_OTHER_LINES: CorsGrant['others'] = []
 export class Exchange {
   /** The connection of the client. */
   readonly client: SourceSide
-  /** What takes the response: the connection of the client, or a mediation in front of it. */
+  /** Taker of the response: the connection of the client, or a mediation in front of it. */
   source: SourceSide
   /** Certificate of the client on its connection. */
   readonly peer: Pick<ByteSocket, 'peerThumbprint'>
@@ -60,7 +60,7 @@ export class Exchange {
   /** Handlers of the operator that take part; null: there are none, or the request has not come to them. */
   handlers: ExchangeHandlers | null = null
 
-  /** What mediation changes in the head for the backend, and in the head of its response; null: nothing. */
+  /** Changes of mediation to the head for the backend, and to the head of its response; null: none. */
   requestEdit: HeadEdit | null = null
   responseEdit: HeadEdit | null = null
 

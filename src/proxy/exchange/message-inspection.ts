@@ -5,7 +5,7 @@
 import type { TunnelMeter } from './late-charges.ts'
 import { BrokenFrames, CLOSE_STATUS, frameOf, OPCODE, WebSocketReader } from './websocket-reader.ts'
 
-/** What becomes of a message. `text`: what goes on in place of it; null: the message itself. */
+/** Decision on a message. `text`: the text that goes on in its place; null: the message itself. */
 export type MessageVerdict =
   | { readonly kind: 'passes'; readonly text: string | null }
   /** The client gets `answer`, and the backend nothing. */

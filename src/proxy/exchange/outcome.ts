@@ -13,7 +13,7 @@ export interface Refusal {
   readonly description: string | undefined
   /** Further response lines, each with its CRLF: `Allow: GET\r\n`. */
   readonly lines: string
-  /** What a sequence has raised, as fault flows read it; left out: a refusal of the gateway itself. */
+  /** Fault that a sequence has raised, as fault flows read it; left out: a refusal of the gateway itself. */
   readonly raised?: Pick<RaisedFault, 'code' | 'message' | 'detail' | 'type'>
   /** Fields and times of a refusal by a limit; left out for others. */
   readonly throttling?: ThrottlingDetails

@@ -30,7 +30,7 @@ export interface TraceSampling {
   readonly parentBased: boolean
 }
 
-/** What requests within an exchange continue: plain data, for workers and for tasks beside the exchange. */
+/** Trace that requests within an exchange continue: plain data, for workers and for tasks beside the exchange. */
 export interface TraceLink {
   readonly traceId: string
   /** Span of the exchange. */

@@ -35,7 +35,7 @@ const REST_MS = 1000
 /** Longest wait for the close frames of both peers, once a limit has closed the tunnel. */
 const CLOSING_MS = 2000
 
-/** Its deadline is the idle timeout. The deadlines of its sides are for peers that take no bytes, and for REST_MS. */
+/** The deadline is the idle timeout; those of the sides are for peers that take no bytes, and for REST_MS. */
 export class Tunnel extends Deadline {
   readonly #exchange: Exchange
   readonly #context: ConnectionContext

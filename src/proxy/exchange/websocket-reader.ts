@@ -44,7 +44,7 @@ export class WebSocketReader {
   /** The longest header has 14 bytes. */
   readonly #header = Buffer.alloc(14)
   #headerLength = 0
-  /** Of the frame, once its header is whole; opcode -1: the header is not. */
+  /** Opcode of the frame once its header is whole; -1 before. */
   #opcode = -1
   #isLast = false
   /** Bytes of the payload that are still to come. */

@@ -1,4 +1,4 @@
-/** What a client connection gets from its reactor: callbacks, and the client, which is an address on a listener. */
+/** Parts that a client connection gets from its reactor: callbacks and the client, an address on a listener. */
 import type { Failure } from '../exchange/contract.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import type { Refusal } from '../exchange/outcome.ts'
@@ -28,7 +28,7 @@ export interface Client {
   /** Prefix of the correlation ids of this thread. */
   readonly idPrefix: string
   readonly decoder: RequestDecoder
-  /** What its next connection is expected to begin with. */
+  /** Head that the next connection of the client is expected to begin with. */
   readonly expected: ExpectedSection<DecodedFields>
   readonly scheme: 'http' | 'https'
   /** Kind of the listener; `ws` and `wss` take WebSocket only. */

@@ -22,7 +22,7 @@ import type { Client } from './connection-callbacks.ts'
 /** RFC 9110 15.5.6: a 405 lists the methods that are offered. */
 const ALLOW = 'Allow: GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS\r\n'
 
-/** How often one request may come back to the gateway: APIs may call other APIs of the same node. */
+/** Largest number of times that a request comes back to the gateway: APIs may call other APIs of the same node. */
 const HOPS_MAX = 10
 
 const BAD = {
@@ -33,7 +33,7 @@ const BAD = {
 const CORRELATION_MAX = 128
 const SLASH = 47
 
-/** What the fields of a request decide alone. */
+/** Facts that the fields of a request decide alone. */
 export interface DecodedFields {
   readonly captured: CapturedFields
   readonly origin: string

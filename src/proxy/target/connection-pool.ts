@@ -80,7 +80,7 @@ export class ConnectionPool {
   readonly #idle: TargetConnection[] = []
   /** Open connections, idle or not. */
   #open = 0
-  /** What the next connection is expected to begin with. */
+  /** Head of a response that the next connection is expected to begin with. */
   readonly #expected = new ExpectedSection<DecodedResponse>()
   /** Number of the address that the next connection tries first, so that connections spread over all addresses. */
   #addressIndex = 0

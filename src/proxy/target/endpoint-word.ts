@@ -17,7 +17,7 @@ export interface EndpointChange {
   readonly waitTenths: number
 }
 
-/** How many failures in a row suspend an endpoint that none of them suspends by itself. */
+/** Number of failures in a row that suspend an endpoint which none of them suspends by itself. */
 export interface FailureLimits {
   /** 0: none do. */
   readonly suspendFailures: number
@@ -27,7 +27,7 @@ export interface FailureLimits {
   readonly suspendWindowMs: number
 }
 
-/** What an event makes of a word. */
+/** The word that follows an event. */
 interface NextWord {
   readonly word: bigint
   /** null: nobody is told. */

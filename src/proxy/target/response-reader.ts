@@ -30,7 +30,7 @@ const SWITCHING_PROTOCOLS = 101
 /** A response with a higher status can say something about the connection or the gateway. */
 const STATUS_REPEATED_MAX = 399
 
-/** What the head of a response decides alone. */
+/** Facts that the head of a response decides alone. */
 export interface DecodedResponse {
   readonly persists: boolean
 }

@@ -1,4 +1,4 @@
-/** What a backend connection does in each state with bytes of either side, after a failed write, and at a deadline. */
+/** Actions of a backend connection by state: for bytes of either side, after a failed write, and at a deadline. */
 import { type State, STATE_NAMES, type StateName } from '../../protocol/states.ts'
 
 interface StateRow {
