@@ -90,6 +90,8 @@ async function follow(
 ): Promise<number> {
   /** The last end that was seen, by reactor: their clocks differ by parts of a millisecond. */
   const sinceOf: number[] = []
+  /** Exchanges with that end: under load several share one reading of the clock, and further ones may follow. */
+  const lastOf: Set<string>[] = []
   let since = filter.since ?? Date.now()
   let skippedBefore: number | undefined
   while (signal?.aborted !== true) {
@@ -102,7 +104,12 @@ async function follow(
     for (const row of rows.toReversed()) {
       const reactor = Number(row.id.split('-')[0])
       while (sinceOf.length <= reactor) sinceOf.push(0)
-      sinceOf[reactor] = Math.max(sinceOf[reactor]!, row.endedMs)
+      if (lastOf[reactor]?.has(row.id)) continue
+      if (row.endedMs > sinceOf[reactor]!) {
+        sinceOf[reactor] = row.endedMs
+        lastOf[reactor] = new Set()
+      }
+      lastOf[reactor]?.add(row.id)
       output.write(args.json ? `${JSON.stringify(row)}\n` : `${cellsOf(row).filter(Boolean).join('  ')}\n`)
     }
     since = filter.since ?? since

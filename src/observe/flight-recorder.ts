@@ -87,7 +87,7 @@ export interface FailureQuery {
   readonly side?: FailureSide
   /** Milliseconds since 1970: exchanges that ended later. */
   readonly since?: number
-  /** The same by reactor, for a client that asks again. */
+  /** By reactor, for a client that asks again: exchanges that ended then or later. Some that it knows are among them. */
   readonly sinceOf?: readonly number[]
   /** Newest exchanges of one API, code and status: further ones are omitted, because they hide the others. */
   readonly perSort?: number
@@ -232,9 +232,11 @@ export class FlightRecorder {
   }
 
   list(query: FailureQuery): FailureList {
-    const since = Math.max(query.since ?? 0, query.sinceOf?.[this.#reactor] ?? 0)
+    const { since = 0, sinceOf = [] } = query
+    const from = sinceOf[this.#reactor] ?? 0
     const matching = [...this.#failed.entries, ...this.#refused.entries]
-      .filter(entry => entry.endedMs > since && matches(entry, query))
+      .filter(({ endedMs }) => endedMs > since && endedMs >= from)
+      .filter(entry => matches(entry, query))
       .sort((one, other) => other.endedMs - one.endedMs)
     const rows = newestOfSorts(matching, query.perSort ?? Infinity)
       .slice(0, query.limit)

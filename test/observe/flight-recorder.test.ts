@@ -321,7 +321,10 @@ test('filters select by API, code, status, class, side, id and time', async () =
     [{ id: limited!.id }, [limited!]],
     [{ id: refused!.correlationId }, [refused!]],
     [{ since: refused!.endedMs }, [limited!]],
-    [{ sinceOf: [limited!.endedMs] }, []],
+    [{ since: limited!.endedMs }, []],
+    // One that ended with it may have been recorded later.
+    [{ sinceOf: [limited!.endedMs] }, [limited!]],
+    [{ sinceOf: [limited!.endedMs + 0.001] }, []],
     [{ api: 'nobody' }, []],
     [{ api: `${refused!.api}:${refused!.apiVersion}`, code: 101503 }, [refused!]],
     [{ limit: 1 }, [limited!]],
