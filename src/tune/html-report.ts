@@ -146,7 +146,7 @@ function knobSection(knob: KnobResult): string {
   )
   const chart = lineChart({
     ...{ title: key, unit: 'responses per second', axis: unit, marks },
-    about: 'dots: the repeats; bars: 95 % interval of their median',
+    about: 'dots: the repeats; bars: bootstrap interval of their median',
     columns: points.map(({ value }) => valueText(value)),
     series: [
       {
@@ -164,7 +164,7 @@ function knobSection(knob: KnobResult): string {
     percent(point.failed),
     disturbedText(point.disturbed),
   ])
-  const heads = ['value', 'per second', 'of the best (95 %)', 'p99 ms', 'failed', 'disturbed']
+  const heads = ['value', 'per second', 'of the best', 'p99 ms', 'failed', 'disturbed']
   const text = `<p class="${verdict}">${escapeHtml(verdictText(knob))}</p>`
   return `<h2>${breakable(key)}</h2>\n${text}\n${chart}${table(heads, rows)}`
 }

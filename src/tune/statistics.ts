@@ -78,3 +78,22 @@ export function pairedRatio(
   const interval = bootstrap(ratios.length, random, indexes => median(indexes.map(at => ratios[at]!)))
   return { ratio: median(ratios), ...interval }
 }
+
+/** 97.5 % quantiles of Student's t, by degrees of freedom from 1. */
+const STUDENT = [12.71, 4.3, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23]
+
+/**
+ * Geometric mean of the ratios of two rows that were measured in the same repeats, with its 95 % interval by Student's
+ * t: the bootstrap of three repeats has bounds that three of four intervals keep (D615).
+ */
+export function meanRatio(values: readonly number[], base: readonly number[]): { readonly ratio: number } & Interval {
+  const logs = values.map((value, repeat) => Math.log(Math.max(value, TINY) / Math.max(base[repeat]!, TINY)))
+  const mean = logs.reduce((sum, log) => sum + log, 0) / logs.length
+  const freedom = logs.length - 1
+  const variance = logs.reduce((sum, log) => sum + (log - mean) ** 2, 0) / Math.max(1, freedom)
+  const reach = (STUDENT[freedom - 1] ?? 1.96 + 2.7 / Math.max(1, freedom)) * Math.sqrt(variance / logs.length)
+  return { ratio: Math.exp(mean), low: Math.exp(mean - reach), high: Math.exp(mean + reach) }
+}
+
+/** In place of no throughput. */
+const TINY = 1e-9

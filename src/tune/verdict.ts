@@ -1,6 +1,6 @@
 /** Decides about one size from the repeats of its values: which is the optimum, and whether to propose it. */
 import type { MeasuredPoint } from './series.ts'
-import { bootstrap, type Interval, median, pairedRatio, type SeededRandom } from './statistics.ts'
+import { bootstrap, type Interval, meanRatio, median, pairedRatio, type SeededRandom } from './statistics.ts'
 import type { Measured } from './system.ts'
 
 /** A key that gets each value with another one, except the current value, where it has its own. */
@@ -84,11 +84,12 @@ export function decide(
   )
   const fewest = Math.min(...good.map(({ failed }) => failed))
   const optimum = good.find(({ failed }) => failed <= fewest + FAILED_MORE)!
-  const gain = ratioOf(optimum, now, random)
+  const gain = meanRatio(throughputsOf(optimum), throughputsOf(now))
   const decided = { ...result, optimum: optimum.value, gain }
   if (judged.length === points.length && !isDifferenceSeen(points)) return { ...decided, verdict: 'same' }
   if (optimum === now) return { ...decided, verdict: 'keep' }
-  if (gain.low >= GAIN_MIN || (isLate && gain.low >= AS_GOOD)) return { ...decided, verdict: 'change' }
+  const isBetter = gain.low >= GAIN_MIN || (isLate && gain.low >= AS_GOOD)
+  if (isBetter && (isApart(optimum, now) || !isDisturbed(optimum, now))) return { ...decided, verdict: 'change' }
   return { ...decided, verdict: gain.high < GAIN_MIN ? 'keep' : 'undecided' }
 }
 
@@ -109,8 +110,21 @@ function intervalOf(
 type Row = Pick<KnobPoint, 'measured'>
 
 function ratioOf(point: Row, base: Row, random: SeededRandom): Ratio {
-  const values = ({ measured }: Row): readonly number[] => measured.map(({ throughput }) => throughput)
-  return pairedRatio(values(point), values(base), random)
+  return pairedRatio(throughputsOf(point), throughputsOf(base), random)
+}
+
+function throughputsOf({ measured }: Row): readonly number[] {
+  return measured.map(({ throughput }) => throughput)
+}
+
+/** Other programs have disturbed most repeats of one of them. */
+function isDisturbed(...points: readonly KnobPoint[]): boolean {
+  return points.some(({ measured, disturbed }) => disturbed * 2 > measured.length)
+}
+
+/** No repeat of one reaches the other. */
+function isApart(better: Row, worse: Row): boolean {
+  return Math.min(...throughputsOf(better)) > Math.max(...throughputsOf(worse))
 }
 
 /** The interval of a value lies below the best, or more of its requests fail. */

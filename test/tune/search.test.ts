@@ -265,3 +265,28 @@ test('a key that goes with another one keeps its own current value', async () =>
     ],
   )
 })
+
+test('a size that changes nothing is proposed in less than 3 of 100 searches, with few repeats and much noise', async () => {
+  const proposed: string[] = []
+  let searches = 0
+  for (const repeats of [2, 3, 5]) {
+    for (const noise of [0.05, 0.2, 0.6]) {
+      for (let seed = 1; seed <= 40; seed++) {
+        const system = new SimulatedSystem((_, clients) => 10 * clients, noise, seed)
+        const [found] = (await tune(system, [knob('buffer', 16)], { ...OPTIONS, seed, repeats })).knobs
+        if (found!.verdict === 'change') proposed.push(`${repeats} repeats, noise ${noise}, seed ${seed}`)
+        searches++
+      }
+    }
+  }
+  assert.ok(proposed.length < searches * 0.03, proposed.join('\n'))
+})
+
+test('values that other programs disturbed are proposed only where no repeat of one reaches the other', async () => {
+  const verdictOf = async (gain: number): Promise<string> => {
+    const system = new SimulatedSystem(({ buffer = 1 }) => (buffer === 64 ? 1000 * gain : 1000), 0.15)
+    system.others = busy(() => 0.5)
+    return (await tune(system, [knob('buffer', 1, [1, 64])], { ...OPTIONS, repeats: 20 })).knobs[0]!.verdict
+  }
+  assert.deepEqual([await verdictOf(1.2), await verdictOf(2)], ['undecided', 'change'])
+})
