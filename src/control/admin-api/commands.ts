@@ -6,7 +6,18 @@ import { SUPER_TENANT } from '../../auth/account-names.ts'
 import type { Application, Client, Subscription, Workflow } from '../registry/entities.ts'
 import { ApplicationService, UNLIMITED } from './application-service.ts'
 import { ApprovalService, KEY_REQUESTS } from './approval-service.ts'
-import { type Field, list, nameText, oneOf, optional, readMembers, text, textMap, integer } from './request-fields.ts'
+import {
+  type Field,
+  list,
+  nameText,
+  oneOf,
+  optional,
+  readMembers,
+  text,
+  textMap,
+  integer,
+  scopeText,
+} from './request-fields.ts'
 import { notFoundProblem, Problem, problemOf } from './problem.ts'
 import type { AdminServices, Notices } from './admin-services.ts'
 import { type ManagementAction, throttleCommands } from './throttle-commands.ts'
@@ -183,7 +194,7 @@ export class ManagementCommands {
         return { apiKey: created.key, expires: new Date(created.expiresMs).toISOString() }
       },
       token: async ({ type, scopes, ...request }) => {
-        const fields = readMembers({ type, scopes }, { type: KEY_TYPE, scopes: nameList(100) })
+        const fields = readMembers({ type, scopes }, { type: KEY_TYPE, scopes: optional(list(scopeText(), 100), []) })
         const { application } = await this.#applicationOf(request)
         const client = (await this.#applications.listKeys(application)).find(({ keyType }) => keyType === fields.type)
         if (client === undefined)

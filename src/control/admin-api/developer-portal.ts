@@ -15,6 +15,7 @@ import {
   PAGE,
   readBody,
   readQuery,
+  scopeText,
   text,
   textMap,
   integer,
@@ -69,7 +70,7 @@ const GENERATE = {
   ...KEYS,
   keyType: KEY_TYPE,
   keyManager: optional(nameText(100), ''),
-  scopes: optional(list(nameText(255), 100), ['default']),
+  scopes: optional(list(scopeText(), 100), ['default']),
 }
 const KEY_CHANGE = {
   supportedGrantTypes: optional(list(nameText(100), 20), []),
@@ -219,7 +220,7 @@ export class DeveloperPortal {
     })
     route('post', `${path}/generate-token`, MANAGE, async (context, caller) => {
       const client = await keyOf(context, caller)
-      const body = await readBody(context.req.raw, { scopes: optional(list(nameText(255), 100), ['default']) }, [
+      const body = await readBody(context.req.raw, { scopes: optional(list(scopeText(), 100), ['default']) }, [
         'consumerSecret',
         'validityPeriod',
         'revokeToken',

@@ -88,6 +88,13 @@ export function nameText(max: number): Field<string> {
   return { ...plain, read, expected: `${plain.expected}, without spaces at its ends` }
 }
 
+/** One scope (RFC 6749 3.3); a text with a space would be two. */
+export function scopeText(): Field<string> {
+  const read = (input: unknown) =>
+    typeof input === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]{1,255}$/.test(input) ? input : undefined
+  return { expected: 'a scope of 1 to 255 characters, without spaces', read, fallback: undefined }
+}
+
 export function oneOf<const T extends string>(...words: readonly T[]): Field<T> {
   const read = (input: unknown) => words.find(word => word === input)
   return { expected: `one of ${words.join(', ')}`, read, fallback: undefined }

@@ -6,6 +6,7 @@ import { RegistryRefusal } from '../registry/registry-errors.ts'
 import { claimContext, userClaims } from './claims.ts'
 import type { KeyManager } from './key-manager.ts'
 import { OAuthError } from './oauth-error.ts'
+import { readScopes } from './scopes.ts'
 import { applicationSubject, type Subject, subjectClaim } from './subjects.ts'
 
 /** 256 bits cannot be guessed. */
@@ -163,7 +164,7 @@ async function createIdToken(manager: KeyManager, parameters: TokenParameters, a
   return manager.signingKeys.sign('JWT', { ...extended, exp })
 }
 
-/** A token for an application itself. Rejects with OAuthError for an unknown client. */
+/** A token for an application itself. Rejects with OAuthError for an unknown client and for malformed scopes. */
 export async function issueApplicationToken(
   manager: KeyManager,
   consumerKey: string,
@@ -172,7 +173,8 @@ export async function issueApplicationToken(
   const client = await manager.registry.clients.get(consumerKey)
   if (client === null) throw new OAuthError('invalid_client', 'unknown client')
   const subject = await applicationSubject(manager, client)
-  const scopes = manager.scopePolicy.grant(requested, subject)
+  // A scope with a space within is several scopes, each of which has to be granted.
+  const scopes = manager.scopePolicy.grant(readScopes(requested.join(' ')), subject)
   return issueTokens(manager, {
     client,
     subject,

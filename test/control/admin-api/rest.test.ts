@@ -92,6 +92,14 @@ test('a body that is not JSON or too long is refused', async () => {
   assert.equal((await admin.fetch('POST', `${PORTAL}/applications`, { body: long })).status, 413)
 })
 
+test('RFC 6749 3.3: a scope with a space within is refused before keys are generated', async () => {
+  const path = `${PORTAL}/applications/${await made('Scopes')}`
+  const body = { keyType: 'PRODUCTION', scopes: ['device_a other'] }
+  const { status, json } = await admin.fetch('POST', `${path}/generate-keys`, { body })
+  assert.deepEqual([status, json.error[0].code], [400, 'scopes'])
+  assert.equal((await admin.fetch('GET', `${path}/oauth-keys`)).json.count, 0)
+})
+
 test('secrets are shown once: when keys are generated and when a secret is renewed', async () => {
   const id = await made('Keys')
   const body = { keyType: 'PRODUCTION', grantTypesToBeSupported: ['client_credentials'], validityTime: 60 }

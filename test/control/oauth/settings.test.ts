@@ -61,6 +61,14 @@ test('token lives are configured per kind of token and subject', async () => {
   assert.equal((await at.post('/oauth2/token', late, user.own)).body.error, 'invalid_grant')
 })
 
+test('a scope with a space within does not pass for one that a pattern allows', async () => {
+  const { client } = await at.client()
+  const { access_token, scope } = await at.manager.issueApplicationToken(client.consumerKey, ['shop_a other', 'shop_b'])
+  assert.deepEqual([scope, decodeJwt(access_token).scope], ['shop_a shop_b', 'shop_a shop_b'])
+  const malformed = at.manager.issueApplicationToken(client.consumerKey, ['shop_"'])
+  await assert.rejects(malformed, { code: 'invalid_scope' })
+})
+
 test('client_credentials.allow_refresh_tokens lets an application refresh its token', async () => {
   const { own, body } = await given(CREDENTIALS)
   const refresh = { grant_type: 'refresh_token', refresh_token: String(body.refresh_token) }
