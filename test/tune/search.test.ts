@@ -266,7 +266,7 @@ test('a key that goes with another one keeps its own current value', async () =>
   )
 })
 
-test('a size that changes nothing is proposed in less than 3 of 100 searches, with few repeats and much noise', async () => {
+test('with few repeats and much noise less than 3 of 100 searches propose a size that changes nothing', async () => {
   const proposed: string[] = []
   let searches = 0
   for (const repeats of [2, 3, 5]) {
