@@ -57,10 +57,12 @@ const RESTARTED_ROUNDS_MAX = 3
 const SMALL_PATH = '/bench/1k'
 /** Exchanges of a replay in place of a second of load: a number, so that every visit does the same. */
 const REPLAYED_PER_SECOND = 300_000
+const QUICK_REPLAYED_PER_SECOND = 30_000
 
 const HEALTHCARE_SERVICES = 100_000
 const QUICK_SERVICES = 2000
 const QUICK_ADDRESSES_MAX = 20_000
+const QUICK_CONNECTIONS_MAX = 1000
 
 type PeerScenario = Exclude<Scenario, { kind: 'startup' | 'replay' | 'healthcare' | 'deliveries' }>
 /** Scenarios whose peers run from the first round to the last. */
@@ -316,12 +318,12 @@ export class Session {
 
   async #measureReplay(name: string, recorder: RoundRecorder): Promise<void> {
     if (!this.#peers.some(peer => peer.name === 'sluice')) return
-    const { rounds, seconds, beforeFolder } = this.#options
+    const { rounds, seconds, beforeFolder, isQuick } = this.#options
     const visits = Object.keys(REPLAY_ROWS).length * (beforeFolder === undefined ? 1 : 2)
     this.#progress.begin(visits * rounds)
     await replayRounds(recorder, {
       rounds,
-      exchanges: seconds * REPLAYED_PER_SECOND,
+      exchanges: seconds * (isQuick ? QUICK_REPLAYED_PER_SECOND : REPLAYED_PER_SECOND),
       root: ROOT,
       beforeRoot: beforeFolder,
       reportProgress: (round, row) => this.#progress.step(name, `round ${round} of ${rounds}, ${row}`),
@@ -387,8 +389,10 @@ export class Session {
   }
 }
 
-/** The same scenario with fewer addresses, all of which send a request before the first round. */
+/** The same scenario with fewer idle connections, or fewer addresses, all of which send a request before a round. */
 function withLittleData(scenario: Scenario): Scenario {
+  if (scenario.kind === 'idle')
+    return { ...scenario, connections: Math.min(scenario.connections, QUICK_CONNECTIONS_MAX) }
   if (scenario.kind !== 'paired' || scenario.addresses === undefined) return scenario
   const few = Object.entries(scenario.addresses).map(([peer, count]) => [peer, Math.min(count, QUICK_ADDRESSES_MAX)])
   return { ...scenario, addresses: Object.fromEntries(few) }
