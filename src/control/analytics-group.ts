@@ -33,7 +33,7 @@ interface GroupOptions {
 }
 
 interface WaitingBatch {
-  /** Of a batch on disk. */
+  /** Number of a batch on disk. */
   readonly number?: number
   readonly lines: string
   readonly events: number

@@ -1,4 +1,4 @@
-/** What the sinks of an access log have in common: they count lost lines, and tell when they fail and work again. */
+/** Common parts of the sinks of an access log: they count lost lines, and tell when they fail and work again. */
 import type { EventLog } from './events.ts'
 import { METRIC, type MetricsColumn } from './metrics.ts'
 import { Outage } from './outage.ts'
@@ -18,7 +18,7 @@ export interface AccessLogSinkCallbacks {
   onRecovered(): void
 }
 
-/** True if a sink fails. */
+/** State of a sink: it works or fails. */
 export class SinkFailures {
   readonly #callbacks: Pick<AccessLogSinkCallbacks, 'onFailed' | 'onRecovered'>
   #isFailing = false
@@ -41,7 +41,7 @@ export class SinkFailures {
   }
 }
 
-/** Of a sink that drops lines because it is too slow. */
+/** Failure of a sink that drops lines because it is too slow. */
 export function tooSlow(sink: string): Error {
   return new Error(`${sink} is too slow: ${WAITING_BYTES_MAX} bytes wait, and further lines are dropped`)
 }

@@ -27,9 +27,9 @@ export class ChildThreads {
   readonly #memory: readonly Float64Array[]
   /** Row of the column by row of the memory. */
   readonly #rows: number[]
-  /** Of the worker in row 0; null where there is none. */
+  /** Marks of the worker in row 0; null where there is none. */
   readonly #marks: Float64Array | null
-  /** What is in use, as the gauges count it. */
+  /** Numbers in use, as the gauges count them. */
   readonly #used = { scripts: 0, connections: 0 }
 
   /** `shared`: of `allocateMemoryRows`. `marks`: of `allocateMarks`. */

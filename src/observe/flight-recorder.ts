@@ -87,7 +87,7 @@ export interface FailureQuery {
   readonly side?: FailureSide
   /** Milliseconds since 1970: exchanges that ended later. */
   readonly since?: number
-  /** By reactor, for a client that asks again: exchanges that ended then or later. Some that it knows are among them. */
+  /** By reactor, for a client that asks again: exchanges that ended then or later; it knows some of them. */
   readonly sinceOf?: readonly number[]
   /** Newest exchanges of one API, code and status: further ones are omitted, because they hide the others. */
   readonly perSort?: number

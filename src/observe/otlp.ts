@@ -112,7 +112,7 @@ function attributeFields(field: number, attributes: SpanAttributes): readonly En
 
 interface PartialSuccess {
   readonly rejected: number
-  /** Of the receiver. */
+  /** Words of the receiver. */
   readonly message: string
 }
 

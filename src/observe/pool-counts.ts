@@ -35,12 +35,12 @@ export class PoolCounts {
     this.#first = POOLS.indexOf(pool) * POOL_CELLS
   }
 
-  /** Of one pool; all of a kind have the same. */
+  /** Sets the limit of one pool; all of a kind have the same. */
   setLimit(limit: number): void {
     Atomics.store(this.#cells, this.#first + CELLS.limit, BigInt(limit))
   }
 
-  /** So many of one pool are used at once. */
+  /** Raises the high-water mark where one pool has never used so many. */
   used(count: number): void {
     const at = this.#first + CELLS.highest
     let known = Atomics.load(this.#cells, at)
@@ -63,8 +63,7 @@ export class PoolCounts {
     Atomics.add(this.#cells, this.#first + CELLS.failures + REASONS.indexOf(reason), 1n)
   }
 
-  /** For `failures`: of the first reason. */
-  read(cell: keyof typeof CELLS): number {
+  read(cell: Exclude<keyof typeof CELLS, 'failures'>): number {
     return Number(Atomics.load(this.#cells, this.#first + CELLS[cell]))
   }
 

@@ -1,7 +1,7 @@
 /**
- * What a worker thread says of itself beside its memory, in memory that its reactor reads: how late its event loop runs
- * a timer, and what it uses of its pools. The loop of a thread without a task stands still (piscina waits with
- * Atomics), so a delay counts from the task that has woken the loop.
+ * Marks of a worker thread beside its memory, which its reactor reads: how late its event loop runs a timer, and what
+ * it uses of its pools. The loop of a thread without a task stands still (piscina waits with Atomics): a delay counts
+ * from the task that has woken the loop.
  */
 import { DELAY_BOUNDS_SECONDS } from './thread-metrics.ts'
 

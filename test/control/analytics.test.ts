@@ -15,7 +15,7 @@ import { HttpClient } from '../../src/control/remote/http-client.ts'
 import { allocateMetrics, METRIC, MetricsColumn } from '../../src/observe/metrics.ts'
 import { eventually } from '../harness/peers.ts'
 
-/** What a receiver does with a batch; `drop` ends the connection, `long` accepts with a body of 10 MB. */
+/** Reaction of a receiver to a batch; `drop` ends the connection, `long` accepts with a body of 10 MB. */
 type Answer = number | 'drop' | 'long' | 'never'
 
 /** A node of analytics: logs in whoever has the password, and takes batches by its script. */

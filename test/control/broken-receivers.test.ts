@@ -15,7 +15,7 @@ import type { ExchangeRecord } from '../../src/observe/trace-records.ts'
 import { SERVER } from '../harness/certificates.ts'
 import { eventually } from '../harness/peers.ts'
 
-/** One span each. */
+/** A record of a single span. */
 const RECORD = {
   ...{ isCall: false, traceId: '0af7651916cd43dd8448eb211c80319c', parentId: '', spanId: '00f067aa0ba902b7' },
   ...{ backendId: '', flags: 1, state: '', startedMs: 1e12, doneMs: 1e12 + 5, phases: [], connectedFromMs: 0 },

@@ -1,4 +1,4 @@
-/** What operators are told of the sinks of an access log. */
+/** Sinks of an access log: their lines in the event log. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sinkCallbacks } from '../../src/observe/access-log-sink.ts'

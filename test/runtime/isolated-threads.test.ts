@@ -15,7 +15,7 @@ interface Given {
   readonly code?: string
 }
 
-/** What the observer of a pool has heard. */
+/** Calls of the observer of a pool. */
 class Heard {
   readonly used: number[] = []
   readonly failures: string[] = []
