@@ -63,7 +63,7 @@ const STEPS: readonly (readonly [string, ...string[]])[] = [
   ['<drop a="1"/>', 'drop/a: is an unknown attribute (it has none)'],
   ['<drop>text</drop>', 'drop: contains text, which has no effect (remove the text)'],
   ['<drop><log/></drop>', 'log: is not an element of <drop> (it has none)'],
-  ['<log am:level="full"/>', 'log/am:level: is an unknown attribute (known attributes are level, category, separator)'],
+  ['<drop am:level="full"/>', 'drop/am:level: is an unknown attribute (it has none)'],
   ['<send><log/></send>', 'log: is not an element of <send>'],
   ['<sequence/>', 'sequence/key: is missing (add it)'],
   ['<sequence key="{$ctx}"/>', 'sequence/key = $ctx: there is no variable $ctx'],

@@ -33,6 +33,7 @@ export async function startWorker(t: Owner, texts: FlowTexts, options: GatewayOp
     entry: builtWorkerEntry(),
     serve: call => {
       calls.push(call)
+      if (call.kind === 'background') return workers.services.plain.background(call.task) !== null
       return { kind: 'response', message: { ...MESSAGE, status: 200, body: json('{"from":"backend"}') } }
     },
   })

@@ -4,8 +4,9 @@ import type { RaisedFault } from '../worker-task.ts'
 
 /**
  * `malformed`: the bytes are not what the content type names. `limit`: a limit is exceeded. `coding`: an unknown
- * Content-Encoding. `charset`: an unknown charset. `types`: more than one content type. `unwritable`: the payload cannot be written in the wanted format.
- * `unreadable`: the file that holds the body, or a module of the operator, failed. `memory`: no room for the body.
+ * Content-Encoding. `charset`: an unknown charset. `types`: more than one content type. `unwritable`: the payload
+ * cannot be written in the wanted format. `unreadable`: the file that holds the body, or a module of the operator,
+ * failed. `memory`: no room for the body.
  */
 export type FormatErrorKind =
   | 'malformed'
