@@ -52,7 +52,8 @@ const FAULTS = `[
     return [...outside.map(([text]) => svg.ariaLabel + ': ' + text + ' is outside'), ...overlapping]
   }),
   ...[...document.querySelectorAll('body > *, .table')]
-    .filter(element => element.scrollWidth > element.clientWidth + 1 || element.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
+    .filter(element => element.scrollWidth > element.clientWidth + 1 ||
+      element.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
     .map(element => element.outerHTML.slice(0, 80)),
 ]`
 
