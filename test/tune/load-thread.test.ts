@@ -9,6 +9,7 @@ import type { LoadOutcome, LoadPlan } from '../../src/tune/load-thread.ts'
 
 const LOAD_THREAD = new URL('../../src/tune/load-thread.ts', import.meta.url)
 const STALL_MS = 500
+const SHORT = { seconds: 0.2, warmUpSeconds: 0.05 }
 
 async function loadOn(server: Server, changes: Partial<LoadPlan>): Promise<LoadOutcome> {
   await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -74,14 +75,14 @@ test('the code of a fault is part of the kind of failure', async () => {
 
 test('a response to HEAD ends with its head', async () => {
   const server = createServer((_, response) => response.writeHead(200, { 'Content-Length': 9 }).end())
-  const { succeeded, errors } = await loadOn(server, { request: 'HEAD / HTTP/1.1\r\nHost: a\r\n\r\n' })
+  const { succeeded, errors } = await loadOn(server, { ...SHORT, request: 'HEAD / HTTP/1.1\r\nHost: a\r\n\r\n' })
   assert.ok(succeeded > 0 && errors === 0)
 })
 
 test('closed loop: a client that never gets a response counts once', async () => {
   const { succeeded, failures } = await loadOn(
     createServer(() => {}),
-    { clients: 2, firstMs: 50 },
+    { ...SHORT, clients: 2, firstMs: 50 },
   )
   assert.deepEqual([succeeded, failures], [0, { 'no response': 2 }])
 })
@@ -89,18 +90,18 @@ test('closed loop: a client that never gets a response counts once', async () =>
 test('the measured time begins after the first response: a cold start does not count', async () => {
   let isCold = true
   const server = createServer((_, response) => {
-    setTimeout(() => response.end('ok'), isCold ? 1800 : 0)
+    setTimeout(() => response.end('ok'), isCold ? 500 : 0)
     isCold = false
   })
-  const { succeeded, latenciesMs } = await loadOn(server, {})
-  assert.ok(succeeded > 1 && Math.max(...latenciesMs) < 1800, String(succeeded))
+  const { succeeded, latenciesMs } = await loadOn(server, SHORT)
+  assert.ok(succeeded > 1 && Math.max(...latenciesMs) < 500, String(succeeded))
 })
 
 test('connections that are reset at once are failures', async () => {
   const server = createServer((_, response) => response.end('ok'))
   server.on('connection', socket => server.listening && accepted++ > 0 && socket.resetAndDestroy())
   let accepted = 0
-  const { succeeded, failures } = await loadOn(server, { clients: 2 })
+  const { succeeded, failures } = await loadOn(server, { ...SHORT, clients: 2 })
   assert.ok(succeeded > 0)
   const kinds = Object.keys(failures)
   assert.ok(kinds.length > 0 && kinds.every(kind => / connection$/.test(kind)), kinds.join())

@@ -5,7 +5,8 @@ import { caveatsOf } from '../../src/tune/caveats.ts'
 import { proposalsOf, verdictText } from '../../src/tune/proposals.ts'
 import { type SearchOptions, tune } from '../../src/tune/search.ts'
 import type { Sizes } from '../../src/tune/system.ts'
-import type { Knob } from '../../src/tune/verdict.ts'
+import { SeededRandom } from '../../src/tune/statistics.ts'
+import { decide, type Knob } from '../../src/tune/verdict.ts'
 import { CEILING, SimulatedSystem } from './simulated-system.ts'
 
 const CLIENTS = 64
@@ -266,15 +267,22 @@ test('a key that goes with another one keeps its own current value', async () =>
   )
 })
 
+const NOTHING = {
+  ...{ p50Ms: 1, p99Ms: 1, p999Ms: 1, errors: 0, failures: {}, requests: 1, generatorBusy: 0, others: null },
+}
+
 test('with few repeats and much noise less than 3 of 100 searches propose a size that changes nothing', async () => {
   const proposed: string[] = []
   let searches = 0
   for (const repeats of [2, 3, 5]) {
-    for (const noise of [0.05, 0.2, 0.6]) {
-      for (let seed = 1; seed <= 40; seed++) {
-        const system = new SimulatedSystem((_, clients) => 10 * clients, noise, seed)
-        const [found] = (await tune(system, [knob('buffer', 16)], { ...OPTIONS, seed, repeats })).knobs
-        if (found!.verdict === 'change') proposed.push(`${repeats} repeats, noise ${noise}, seed ${seed}`)
+    for (const noise of [0.05, 0.6]) {
+      for (let seed = 1; seed <= 20; seed++) {
+        const random = new SeededRandom(seed)
+        const throughput = (): number => 1000 * (1 + noise * (2 * random.next() - 1))
+        const measured = () => Array.from({ length: repeats }, () => ({ ...NOTHING, throughput: throughput() }))
+        const series = GRID.map(() => ({ measured: measured(), disturbed: 0 }))
+        if (decide(knob('buffer', 16), series, 0, random).verdict === 'change')
+          proposed.push(`${repeats} repeats, noise ${noise}, seed ${seed}`)
         searches++
       }
     }
