@@ -84,7 +84,8 @@ export function andThen(goesOn: boolean | Promise<boolean>, last: () => void): b
 
 /** The items of a message, and what puts their results in their place; undefined for an item that was dropped. */
 interface Items {
-  readonly payloads: readonly Payload[]
+  readonly count: number
+  payloadAt(at: number): Payload
   replace(results: readonly (Payload | null | undefined)[]): void
 }
 
@@ -101,22 +102,19 @@ export function overCollection(over: Collection, body: Branch, run: Run, context
   if (atOnce === 0) {
     const sequence = context.define(compileTarget({ ...body, endpoint: null, to: '' }, [], context))
     return async message => {
-      const { payloads } = find(message)
-      servicesOf(message).claimCopies(payloads.length)
-      await runInBackground(
-        payloads.map((payload, at) => copyFor(message, payload, at)),
-        sequence,
-      )
+      const items = find(message)
+      servicesOf(message).claimCopies(items.count)
+      const copies = Array.from({ length: items.count }, (_, at) => copyFor(message, items.payloadAt(at), at))
+      await runInBackground(copies, sequence)
       return true
     }
   }
   return message => {
     const items = find(message)
     const results: (Payload | null | undefined)[] = []
-    const { payloads } = items
     let ending: Message | null = null
     const each = (at: number): boolean | Promise<boolean> => {
-      const copy = copyFor(message, payloads[at]!, at)
+      const copy = copyFor(message, items.payloadAt(at), at)
       const before = copy.steps
       return whenOver(run(copy), () => {
         message.steps += copy.steps - before
@@ -134,7 +132,7 @@ export function overCollection(over: Collection, body: Branch, run: Run, context
       finish(over, message, items, results)
       return true
     }
-    const running = inLanes(payloads.length, atOnce, each)
+    const running = inLanes(items.count, atOnce, each)
     return running instanceof Promise ? running.then(end) : end()
   }
 }
@@ -209,14 +207,16 @@ function compileItems(expression: Expression, context: CompileContext): (message
     const value = evaluate(message)
     if (typeof value === 'object' && value.kind === 'xml') {
       return {
-        payloads: value.nodes.map(payloadOfNode),
+        count: value.nodes.length,
+        payloadAt: at => payloadOfNode(value.nodes[at]!),
         replace: results => update(message, { kind: 'xml', nodes: results.flatMap(result => nodesOf(result ?? null)) }),
       }
     }
     const json = jsonOfValue(value)
     if (!Array.isArray(json)) throw notDivided()
     return {
-      payloads: json.map(jsonPayload),
+      count: json.length,
+      payloadAt: at => jsonPayload(json[at]!),
       replace: results => {
         const kept = Array.from(results).filter(result => result !== undefined)
         update(message, valueOfJson(kept.map(jsonOfPayload)))
@@ -243,7 +243,8 @@ function compileNodesOf(expression: XPathExpression, { warn }: CompileContext): 
     const document = new XmlDocument(message.payload)
     const nodes = find(message, document.root)
     return {
-      payloads: nodes.map(node => payloadOfNode(treeOf(node))),
+      count: nodes.length,
+      payloadAt: at => payloadOfNode(treeOf(nodes[at]!)),
       replace: results => {
         for (const [at, node] of nodes.entries()) document.replace(node, nodesOf(results[at] ?? null))
         if (nodes.length > 0) message.payload = document.payload()
