@@ -8,7 +8,8 @@ import { after, test } from 'node:test'
 import { LEVEL } from '../harness/socket-level.ts'
 import { ScriptedBackend } from '../harness/peers.ts'
 import { putApi } from '../harness/reloading.ts'
-import { ask, freePort, type Home, launch, makeHome, PLAIN_ONLY, Program, startProgram } from '../harness/program.ts'
+import { ask, type Data, freePort, type Home, launch, makeHome, PLAIN_ONLY, Program } from '../harness/program.ts'
+import { startProgram } from '../harness/program.ts'
 
 const backend = await ScriptedBackend.listen(peer => {
   void peer
@@ -23,8 +24,8 @@ after(async () => {
   backend.close()
 })
 
-function home(deployment = ''): Home {
-  const made = makeHome(backend.port, deployment, 'new')
+function home(deployment = '', data: Data = 'kept'): Home {
+  const made = makeHome(backend.port, deployment, data)
   homes.push(made)
   return made
 }
@@ -42,7 +43,7 @@ function tryStart(...args: Parameters<typeof launch>): Program {
 }
 
 test('start prints a line per listener, then ready, and serves', async () => {
-  const at = home()
+  const at = home('', 'new')
   const { program, port, healthPort } = await start(at)
   const lines = program.said.text.slice(program.said.text.indexOf('listening on')).trimEnd().split('\n')
   const password = 'password of admin: in the file admin-password (generated now and kept in the data folder)'
