@@ -14,6 +14,8 @@ import { ask, freePort, type Home, LAUNCHER, makeHome, type RunningGateway, star
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const UPGRADE_MS = 60_000
+/** Of each client between a response and the next request: the clients leave the processors to the upgrade. */
+const PAUSE_MS = 5
 
 interface Answer {
   readonly status: number
@@ -67,6 +69,7 @@ class Load {
       }
       this.answered++
       this.slowestMs = Math.max(this.slowestMs, performance.now() - startedMs)
+      await wait(PAUSE_MS)
     }
     agent.destroy()
   }
