@@ -2,7 +2,7 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { ChangeLog } from './change-log.ts'
 import type { TokenStore } from './token-store.ts'
-import type { Database } from './database.ts'
+import type { Database, DatabaseTransaction } from './database.ts'
 import type { Client, ClientRegistration } from './entities.ts'
 import { missingRefusal, requireName, existsRefusal, jsonText } from './field-validation.ts'
 import { hashPassword, type VerifiedSecretCache } from './password-hash.ts'
@@ -58,7 +58,7 @@ export class ClientStore {
 
   /**
    * The secret is returned here and never again; '' for a public client. With `registration` so is the registration
-   * access token (RFC 7592 1.2).
+   * access token (RFC 7592 1.2). Refused where the application has a key of this type.
    */
   async create(
     given: Omit<Client, 'consumerKey'> & { readonly consumerKey?: string },
@@ -83,13 +83,16 @@ export class ClientStore {
     }
     await this.#changes.transaction(
       async (transaction, logChange) => {
+        const { applicationId } = client
+        if (applicationId !== null) await lockApplication(transaction, applicationId)
         await transaction.insertInto('sluice_clients').values(row).execute()
+        if (applicationId !== null) await requireOnlyKey(transaction, applicationId, client.keyType)
         if (registration !== null) {
           const about = { consumer_key: client.consumerKey, token_hash: digestOf(registrationToken) }
           const values = { ...about, created_ms: row.created_ms, ...registrationColumns(registration) }
           await transaction.insertInto('sluice_client_registrations').values(values).execute()
         }
-        if (client.applicationId !== null) logChange('key', client.consumerKey)
+        if (applicationId !== null) logChange('key', client.consumerKey)
       },
       {
         unique: () => existsRefusal('a client with this key', 'client_id'),
@@ -138,10 +141,14 @@ export class ClientStore {
     })
   }
 
-  /** Assigns a client without an application to one. Refused where the client has an application. */
+  /**
+   * Assigns a client without an application to one. Refused where the client has an application, or the application a
+   * key of this type.
+   */
   async mapToApplication(consumerKey: string, applicationId: string, keyType: Client['keyType']): Promise<Client> {
     return this.#changes.transaction(
       async (transaction, logChange) => {
+        await lockApplication(transaction, applicationId)
         const change = transaction
           .updateTable('sluice_clients')
           .set({ application_id: applicationId, key_type: keyType })
@@ -151,6 +158,7 @@ export class ClientStore {
         const row = await clients.executeTakeFirst()
         if (row === undefined) throw missingRefusal('client')
         if (numUpdatedRows === 0n) throw existsRefusal('an application of this client', 'consumerKey')
+        await requireOnlyKey(transaction, applicationId, keyType)
         logChange('key', consumerKey)
         return clientOf(row)
       },
@@ -210,6 +218,26 @@ export class ClientStore {
       await change.where('secret_hash', '=', phc).execute()
     })
   }
+}
+
+/**
+ * Locks the application until the transaction ends, so that nodes add its keys one at a time. The lock comes before the
+ * first read: MySQL reads as of that time.
+ */
+async function lockApplication(transaction: DatabaseTransaction, applicationId: string): Promise<void> {
+  const application = transaction.updateTable('sluice_applications').where('id', '=', applicationId)
+  await application.set(it => ({ tier: it.ref('tier') })).execute()
+}
+
+/** Throws RegistryRefusal where the application has a further key of the type that was just added. */
+async function requireOnlyKey(
+  transaction: DatabaseTransaction,
+  applicationId: string,
+  keyType: Client['keyType'],
+): Promise<void> {
+  const keys = transaction.selectFrom('sluice_clients').select('consumer_key').where('key_type', '=', keyType)
+  const found = await keys.where('application_id', '=', applicationId).limit(2).execute()
+  if (found.length > 1) throw existsRefusal(`a ${keyType} key of the application`, 'keyType')
 }
 
 function newSecret(): string {

@@ -119,6 +119,15 @@ test('secrets are shown once: when keys are generated and when a secret is renew
   assert.equal((await admin.fetch('POST', `${PORTAL}/applications/${id}/generate-keys`, { body })).status, 409)
 })
 
+test('of two requests for keys of one type at the same time one is a conflict', async () => {
+  const path = `${PORTAL}/applications/${await made('TwoKeys')}`
+  const body = { keyType: 'PRODUCTION', grantTypesToBeSupported: ['client_credentials'] }
+  const ask = () => admin.fetch('POST', `${path}/generate-keys`, { body })
+  const statuses = (await Promise.all([ask(), ask()])).map(({ status }) => status)
+  assert.deepEqual(statuses.sort(), [200, 409])
+  assert.equal((await admin.fetch('GET', `${path}/oauth-keys`)).json.count, 1)
+})
+
 test('an existing client can be mapped with its secret', async () => {
   const id = await made('Mapped')
   const about = { name: 'c', keyType: 'SANDBOX', owner: 'admin', tenant: 'carbon.super' } as const

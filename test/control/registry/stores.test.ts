@@ -16,6 +16,7 @@ const CLAUSES: readonly (readonly [string, Clause])[] = [
   ['names are unique per tenant and owner, and case and inner spaces matter', uniqueNames],
   ['references to missing entities are refused', danglingReferences],
   ['a client without an application can be mapped to one once', mapping],
+  ['of concurrent attempts to add a key of one type to an application one succeeds', oneKeyOfAType],
   ['the secret of a client is valid until it is renewed', clientSecrets],
   ['a public client has no secret', publicClients],
   ['a registration access token finds its client alone, and ends with it', registrations],
@@ -149,6 +150,23 @@ async function mapping(registry: Registry): Promise<void> {
     registry.clients.mapToApplication(client.consumerKey, id, 'SANDBOX'),
     REFUSED('exists', 'consumerKey'),
   )
+}
+
+async function oneKeyOfAType(registry: Registry): Promise<void> {
+  const { clients } = registry
+  const { id } = await registry.applications.create(applicationCalled('one key of a type'))
+  const free = (await clients.create(clientOf(null))).client.consumerKey
+  const attempts: readonly Promise<unknown>[] = [
+    clients.create(clientOf(id)),
+    clients.mapToApplication(free, id, 'PRODUCTION'),
+    clients.create(clientOf(id)),
+  ]
+  const refused = (await Promise.allSettled(attempts)).filter(it => it.status === 'rejected')
+  assert.equal(refused.length, 2)
+  for (const { reason } of refused) assert.deepEqual({ ...reason, name: reason.name }, REFUSED('exists', 'keyType'))
+  await clients.create({ ...clientOf(id), keyType: 'SANDBOX' })
+  const keys = (await clients.listForApplication(id)).map(({ keyType }) => keyType)
+  assert.deepEqual(keys.sort(), ['PRODUCTION', 'SANDBOX'])
 }
 
 async function clientSecrets(registry: Registry, _: unknown, database: RealDatabase): Promise<void> {
