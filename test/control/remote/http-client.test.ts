@@ -1,6 +1,7 @@
 /** HTTP client of the control thread: allowed addresses, concurrency limits, timeouts, trust. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
@@ -95,7 +96,13 @@ test('a server that does not answer never blocks requests to other servers', asy
 })
 
 test('pool.max_idle bounds the idle connections', async () => {
-  server.answer = response => setTimeout(() => response.end('ok'), 5)
+  const held: ServerResponse[] = []
+  let awaited = 6
+  // The first is answered when the last has come, so that each has a connection of its own.
+  server.answer = response => {
+    held.push(response)
+    if (--awaited <= 0) for (const each of held.splice(0)) each.end('ok')
+  }
   server.mostInFlight = 0
   for (const earlier of clients.splice(0)) await earlier.close()
   const client = clientOf({ idleMax: 2 })
