@@ -60,13 +60,9 @@ export function scimApp(services: () => AdminServices, authenticator: AdminAuthe
   route('post', '/Users', ['internal_user_mgt_create'], async (context, caller) => {
     const { userName, password, active, roles, claims } = await readBody(context.req.raw, USER, READ_ONLY)
     if (password === '') throw invalidProblem('password', 'is missing')
-    const account = { name: userName, roles: roles.map(({ value }) => value), claims }
+    const account = { name: userName, roles: roles.map(({ value }) => value), claims, isLocked: !active }
     const user = await users.create(account, password, caller)
-    return createdResponse(
-      context,
-      userRepresentation(active ? user : await users.update(user, { isLocked: true }, caller)),
-      user.id,
-    )
+    return createdResponse(context, userRepresentation(user), user.id)
   })
   route('get', '/Users/:id', ['internal_user_mgt_view', 'internal_user_mgt_list'], async (context, caller) => {
     return context.json(userRepresentation(await users.get(pathParameter(context, 'id'), caller)))

@@ -30,7 +30,11 @@ export class UserService {
     return user
   }
 
-  async create(given: Pick<User, 'name' | 'roles' | 'claims'>, password: string, actor: Actor): Promise<User> {
+  async create(
+    given: Pick<User, 'name' | 'roles' | 'claims'> & Partial<Pick<User, 'isLocked'>>,
+    password: string,
+    actor: Actor,
+  ): Promise<User> {
     const user = await this.#services().registry.users.create({ ...given, tenant: actor.tenant }, password)
     this.#report('user created', actor, user)
     return user

@@ -33,6 +33,9 @@ interface UserStoreOptions {
   readonly nowMs: () => number
 }
 
+/** A user to be created; active by default. */
+type NewUser = Pick<User, 'name' | 'tenant' | 'roles' | 'claims'> & Partial<Pick<User, 'isLocked'>>
+
 /** Database setting that records how `name_key` is formed. */
 const COMPARISON_SETTING = 'usernames'
 
@@ -116,25 +119,23 @@ export class UserStore {
       .digest('base64url')
   }
 
-  async create({ name, tenant, roles, claims }: Pick<User, 'name' | 'tenant' | 'roles' | 'claims'>, password: string) {
-    this.#options.rules.requireUsername(name)
+  async create(user: NewUser, password: string): Promise<User> {
+    this.#options.rules.requireUsername(user.name)
     this.#options.rules.requirePassword(password)
-    return this.insert({ name, tenant, roles, claims }, await hashPassword(password))
+    return this.insert(user, await hashPassword(password))
   }
 
   /** Inserts a user with a given password hash, without checking the patterns of names and passwords. */
-  async insert(
-    { name, tenant, roles, claims }: Pick<User, 'name' | 'tenant' | 'roles' | 'claims'>,
-    password_hash: string,
-  ): Promise<User> {
+  async insert({ name, tenant, roles, claims, isLocked = false }: NewUser, password_hash: string): Promise<User> {
     requireName('username', name)
     const row: UserRow = {
       ...{ id: randomUUID(), tenant, name, password_hash },
       name_key: this.#options.rules.nameKey(name),
       claims: jsonText('claims', claims),
-      is_locked: 0,
+      is_locked: Number(isLocked),
       created_ms: this.#options.nowMs(),
     }
+    if (isLocked) this.#requireNotSuperAdmin(row, 'isLocked')
     return this.#database.transaction(
       async transaction => {
         await transaction.insertInto('sluice_users').values(row).execute()

@@ -1,7 +1,8 @@
 /** Admin API: representations, authorisation, and refusals. */
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, before, mock, test } from 'node:test'
 import type { RevocationRecord } from '../../../src/auth/records.ts'
+import { RegistryUnavailable } from '../../../src/control/registry/registry-errors.ts'
 import { startAdminApi } from './running-admin-api.ts'
 
 let admin: Awaited<ReturnType<typeof startAdminApi>>
@@ -326,6 +327,20 @@ test('SCIM manages users, and no response contains a password', async () => {
   assert.equal((await admin.registry.users.find('carol', 'carbon.super'))!.isLocked, true)
   assert.doesNotMatch(created.text + JSON.stringify(found), /password/)
   assert.equal((await admin.fetch('DELETE', `/scim2/Users/${created.json.id}`)).status, 204)
+})
+
+test('a user with active false is created inactive in one step (RFC 7643 4.1.1)', async () => {
+  const update = mock.method(admin.registry.users, 'update', () => Promise.reject(new RegistryUnavailable('down')))
+  const reported = admin.reports.length
+  const body = { userName: 'erika', password: 'password-of-erika', active: false }
+  const created = await admin.fetch('POST', '/scim2/Users', { body })
+  update.mock.restore()
+  assert.deepEqual([created.status, created.json.active], [201, false], created.text)
+  assert.equal(await admin.registry.users.authenticate('erika', 'carbon.super', body.password), 'locked')
+  assert.deepEqual(
+    admin.reports.slice(reported).map(line => line.split(' {')[0]),
+    ['user created'],
+  )
 })
 
 test('a replacement of a user whose password is refused changes nothing (RFC 7644 3.5.1)', async () => {

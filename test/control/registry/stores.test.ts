@@ -498,6 +498,8 @@ async function superAdmin(registry: Registry): Promise<void> {
   assert.ok(admin.roles.includes('admin'))
   await assert.rejects(registry.users.remove(admin.id), REFUSED('in use', 'username'))
   await assert.rejects(registry.users.update(admin.id, { isLocked: true }), REFUSED('in use', 'isLocked'))
+  const lockedName = { name: 'admin', tenant: TENANT, roles: [], claims: {}, isLocked: true }
+  await assert.rejects(registry.users.create(lockedName, 'a-good-password'), REFUSED('in use', 'isLocked'))
   const powerless = registry.users.update(admin.id, { roles: ['Internal/subscriber'] })
   await assert.rejects(powerless, REFUSED('in use', 'roles'))
   assert.deepEqual(await registry.users.get(admin.id), admin)
