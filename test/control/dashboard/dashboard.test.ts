@@ -251,7 +251,7 @@ test('a stream ends when its user signs out, or may no longer use the dashboard'
 })
 
 /** The last event of a stream that has begun; `change` happens behind its first one. */
-async function lastEvent(cookies: Asked['cookies'] & object, change: () => Promise<unknown> | void): Promise<string> {
+async function lastEvent(cookies: Asked['cookies'] & object, change: () => unknown): Promise<string> {
   const stream = new Events(await ask('/dashboard/events', { cookies }))
   await stream.next()
   await change()
@@ -261,7 +261,7 @@ async function lastEvent(cookies: Asked['cookies'] & object, change: () => Promi
 }
 
 const DAY_MS = 24 * 3_600_000
-const ENDINGS: readonly (readonly [string, () => Promise<unknown> | void])[] = [
+const ENDINGS: readonly (readonly [string, () => unknown])[] = [
   [
     'a session that is over',
     () => {
