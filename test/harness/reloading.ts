@@ -28,6 +28,7 @@ export function removeApi(home: Home, project: string): void {
   rmSync(join(home.path, 'apis', project), { recursive: true })
 }
 
-export function reload({ home }: RunningGateway): Promise<ReloadReport> {
-  return sendCommand<ReloadReport>(home.data, { command: 'reload' })
+export function reload(at: RunningGateway | Home): Promise<ReloadReport> {
+  const { data } = 'home' in at ? at.home : at
+  return sendCommand<ReloadReport>(data, { command: 'reload' })
 }

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { backend, home, leave, sluice, start } from '../harness/operator.ts'
 import { freePort } from '../harness/program.ts'
+import { reload } from '../harness/reloading.ts'
 
 const at = home(backend.port, 'new')
 const PASSWORD = 'a password of this test'
@@ -62,8 +63,8 @@ function get(path: string, authorization = ADMIN): Promise<Answer> {
 
 async function reloadWith(toml: string): Promise<void> {
   configure(toml)
-  const { code, err } = await sluice(at, 'reload')
-  assert.equal(code, 0, err)
+  const { outcome, errors, failures } = await reload(at)
+  assert.deepEqual([outcome, errors, failures], ['applied', [], []])
 }
 
 const PORTAL = '/api/am/devportal/v3'
