@@ -150,7 +150,7 @@ const FAILING: readonly (readonly [code: string, fault: number, cause: RegExp])[
 ]
 
 describe('scripts that fail', () => {
-  const started = workerOf(FAILING, scripts({ timeoutMs: 2000, heapBytes: 32 * 1_048_576 }))
+  const started = workerOf(FAILING, scripts({ timeoutMs: 1000, heapBytes: 32 * 1_048_576 }))
   for (const [at, [code, fault, cause]] of FAILING.entries()) {
     test(`the script ${code.trim()} fails its message alone, with ${fault}`, async () => {
       const worker = await started
