@@ -58,8 +58,9 @@ const DIALECTS: readonly (readonly [dialect: RegExp, path: string])[] = [
 function ajvOf(dialect: string) {
   const path = DIALECTS.find(([pattern]) => pattern.test(dialect))?.[1] ?? 'ajv'
   const { default: Ajv } = require(path) as { readonly default: AjvClass }
-  const code = { regExp: linearRegExp }
-  const ajv = new Ajv({ strict: false, logger: false, validateFormats: false, messages: true, code })
+  const options = { strict: false, logger: false, validateFormats: false, messages: true }
+  // Otherwise every object has a `constructor`.
+  const ajv = new Ajv({ ...options, ownProperties: true, code: { regExp: linearRegExp } })
   if (/draft-06\b/.test(dialect)) ajv.addMetaSchema(require('ajv/dist/refs/json-schema-draft-06.json'))
   return ajv
 }

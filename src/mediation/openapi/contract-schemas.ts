@@ -101,6 +101,8 @@ function newAjv(schemas: ApiContract['schemas']): Ajv {
   const { default: Ajv2020 } = require('ajv/dist/2020') as { readonly default: new (options: object) => Ajv }
   const ajv = new Ajv2020({
     ...{ strict: false, logger: false, allErrors: true, messages: true, validateSchema: false },
+    // Otherwise every object has a `constructor`.
+    ownProperties: true,
     // Each reference is a function, so that the code is no longer than the document.
     ...{ inlineRefs: false, multipleOfPrecision: 9, formats: FORMATS },
     code: { regExp: linearRegExp, process: withLimit },
