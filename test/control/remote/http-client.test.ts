@@ -143,3 +143,28 @@ test('a TLS server needs a trusted certificate; own certificates are trusted on 
     assert.equal((await client.send({ url, bytesMax: 10 })).status, 200)
   }
 })
+
+for (const [what, status, headers, cause] of [
+  ['a content encoding', 200, { 'content-encoding': 'gzip' }, /responds with a content encoding \(gzip\)$/],
+  ['a redirect', 302, { location: '/elsewhere' }, /responds with a redirect \(302\), which is not followed$/],
+] as const) {
+  test(`${what} ends the response at once, and its connection where the body goes on`, async () => {
+    const endless = await MisbehavingServer.listen()
+    after(() => endless.close())
+    endless.answer = response => response.writeHead(status, headers).write('x'.repeat(100))
+    // The time limit of the request never comes.
+    const asked = clientOf({}, 2 ** 31 - 1).send({ url: endless.origin, bytesMax: 10 })
+    await assert.rejects(asked, cause)
+    while (endless.open > 0) await endless.gone()
+  })
+}
+
+test('where the status alone decides, an encoded body is not waited for', async () => {
+  const endless = await MisbehavingServer.listen()
+  after(() => endless.close())
+  endless.answer = response => response.writeHead(202, { 'content-encoding': 'gzip' }).flushHeaders()
+  const request = { url: endless.origin, bytesMax: 10, cutsBody: true } as const
+  const { status, body } = await clientOf({}, 2 ** 31 - 1).send(request)
+  assert.deepEqual([status, body.length], [202, 0])
+  while (endless.open > 0) await endless.gone()
+})
