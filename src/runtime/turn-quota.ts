@@ -1,6 +1,7 @@
 /**
- * Spreads pieces of work over the turns of an event loop: at most `perTurn` run in one turn, and timers and sockets are
- * served before the next ones. Pieces that wait keep their order.
+ * Spreads pieces of work over the turns of an event loop. A turn begins with the check phase of the loop: at most
+ * `perTurn` pieces run in it. Timers and sockets are served after at most twice as many: pieces that sockets bring, and
+ * those of the check phase behind them. Pieces that wait keep their order.
  */
 export class TurnQuota {
   readonly #perTurn: number

@@ -27,16 +27,16 @@ interface FlowRun {
 
 export type FlowOutcome = FlowResult | RefusedFlow
 
-/** Rejects with WorkerFailure. */
+/** Rejects with WorkerFailure. Null: nobody waits for the result, and no worker got the message. */
 export async function runFlow(
   run: FlowRun,
   services: MediationServices,
   context: ConnectionContext,
-): Promise<FlowOutcome> {
+): Promise<FlowOutcome | null> {
   const { flow, sequences, exchange, target, flows, head, held, state, isAwaited } = run
   const { api } = flows
   traceTask(exchange, { flow, sequences }, head.fields, held, state)
-  const { mediate, account } = timedWorkers(services, exchange, context.now)
+  const { begin, mediate, account } = timedWorkers(services, exchange, context.now)
   const admission = flow === 'request' && exchange.upgrade === '' ? flows.admission : null
   const gathers = flow === 'request' && flows.plan.response.gathers === true
   const own = flow === 'request' ? services.ownTargets.add(exchange, target) : 0
@@ -46,14 +46,14 @@ export async function runFlow(
   const options = { gathering, own, calls, trace: trace === null ? null : trace.link }
   try {
     // A refusal may come at once, and what follows must not run inside of the caller.
-    await services.turns.next()
-    const length = held.kind === 'none' ? 0 : held.length
-    const outcome =
-      admission === null
-        ? await mediate(flowTask(api, flow, sequences, head, held, state, options), length)
-        : await runAdmitted({ admission, exchange, api, sequences, options, head, held, state, mediate, isAwaited })
-    await services.turns.next()
-    return outcome
+    await begin()
+    // The client has left meanwhile, and the file of the body is gone.
+    if (!isAwaited()) return null
+    if (admission === null) {
+      const length = held.kind === 'none' ? 0 : held.length
+      return await mediate(flowTask(api, flow, sequences, head, held, state, options), length)
+    }
+    return await runAdmitted({ admission, exchange, api, sequences, options, head, held, state, mediate, isAwaited })
   } finally {
     if (own !== 0) services.ownTargets.delete(own)
     if (isAwaited()) account()

@@ -182,6 +182,7 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
     const run = { flow, sequences, exchange, target: this.#target, flows: this.#flows, head, held, state, isAwaited }
     runFlow(run, this.services, this.context).then(
       result => {
+        if (result === null) return
         // The client has left, or the target has failed.
         if (isAwaited()) {
           trace?.end('response mediation')

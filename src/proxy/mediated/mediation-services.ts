@@ -17,7 +17,7 @@ export interface MediationServices {
   /** By the transport of the client. */
   readonly workers: Readonly<Record<keyof ConnectionContexts, Pick<WorkerService, 'mediate'>>>
   /** Of messages that go to workers, and of results that come back. */
-  readonly turns: TurnQuota
+  readonly turns: Pick<TurnQuota, 'next'>
   readonly store: BodyStore
   readonly contexts: ConnectionContexts
   readonly report: Report
@@ -60,18 +60,33 @@ export function failureOf(error: unknown): WorkerFailure {
   return error instanceof WorkerFailure ? error : new WorkerFailure('failed', String(error))
 }
 
-/** The workers for one flow of an exchange. `account`: adds the times of its tasks to the exchange. */
-export function timedWorkers({ workers }: MediationServices, exchange: Exchange, now: () => number) {
+/**
+ * The workers for one flow of an exchange. `begin`: waits for the turn of its message. `mediate`: the result has its
+ * turn too. `account`: adds the times of the flow to the exchange.
+ */
+export function timedWorkers(
+  { workers, turns }: Pick<MediationServices, 'workers' | 'turns'>,
+  exchange: Pick<Exchange, 'isSecured' | 'queueMs' | 'mediationMs'>,
+  now: () => number,
+) {
   const service = workers[exchange.isSecured ? 'secured' : 'plain']
   const sinceMs = now()
   let queueMs = 0
   const waited = (ms: number): void => {
     queueMs += ms
   }
-  const mediate: typeof service.mediate = (task, bytes) => service.mediate(task, bytes, waited)
+  const begin = async (): Promise<void> => {
+    await turns.next()
+    waited(Math.max(0, now() - sinceMs))
+  }
+  const mediate: typeof service.mediate = async (task, bytes) => {
+    const result = await service.mediate(task, bytes, waited)
+    await turns.next()
+    return result
+  }
   const account = (): void => {
     exchange.queueMs += queueMs
     exchange.mediationMs += Math.max(0, now() - sinceMs - queueMs)
   }
-  return { mediate, account }
+  return { begin, mediate, account }
 }
