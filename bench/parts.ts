@@ -48,7 +48,7 @@ const ROUNDS: readonly (readonly [prefix: string, rounds: number, seconds: numbe
   ['chain-', 24, 2],
   ['apis-', 24, 2],
   ['secured-', 24, 2],
-  ['hot-path-', 12, 2],
+  ['hot-path-', 16, 2],
   ['limits-', 24, 1],
   ['refused', 24, 1],
   ['mediation-', 24, 2],
