@@ -16,7 +16,7 @@ export function environmentOf(versions: Environment['versions']): Environment {
   }
 }
 
-/** What publication writes: it does not change what is measured. */
+/** Paths that publication writes; they change nothing that is measured. */
 const PUBLISHED = [':!bench/results', ':!bench/README.md']
 
 /** The commit of a checkout; `-dirty`: the files differ from it. */

@@ -1,5 +1,5 @@
 /**
- * One part of `bench:all` as a process in a session of its own. All its descendants stay in that session, also those
+ * Runs a part of `bench:all` as a process in a session of its own. All its descendants stay in that session, also those
  * that outlive their parents, so the end of a part finds and ends every one of them.
  */
 import { spawn } from 'node:child_process'

@@ -150,7 +150,7 @@ export function duration(seconds: number): string {
   return minutes < 90 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
-/** What is not as it should be, one line per part; empty where every part has all its figures. */
+/** Defects of the run, one line per part; empty where every part has all its figures. */
 export function shortcomings(parts: readonly Part[], outcomes: readonly Outcome[]): readonly string[] {
   const known = new Map(outcomes.map(outcome => [outcome.part, outcome]))
   return parts.flatMap(({ name }) => {

@@ -11,7 +11,7 @@ export interface ProcessStat {
   readonly pid: number
   readonly parent: number
   readonly session: number
-  /** It has ended, and its parent has not waited for it. */
+  /** The process has ended, and its parent has not waited for it. */
   readonly isZombie: boolean
   readonly userSeconds: number
   readonly systemSeconds: number

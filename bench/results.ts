@@ -81,7 +81,7 @@ export function outlierIndexes(values: readonly number[]): number[] {
 /** CPU use of other programs that needs no warning, in per cent of a processor. */
 const OTHERS_PERCENT_MAX = 10
 
-/** What other programs used at most; undefined where it is little. */
+/** The most that other programs used; undefined where it is little. */
 export function mostUsedByOthers({ peers }: Pick<ScenarioResult, 'peers'>): number | undefined {
   const others = Object.values(peers).flatMap(({ rounds }) => rounds.map(round => round.othersPercent ?? 0))
   const most = Math.max(0, ...others)

@@ -234,7 +234,7 @@ const HOT_PATH: PairedScenario = {
   request: { ...GET, paths: ['/bench/1k'], tokens: 1 },
 }
 
-/** What a known token costs where the same one seldom comes twice in a row. */
+/** The cost of a known token where the same one seldom comes twice in a row. */
 const HOT_PATH_TOKENS: PairedScenario = {
   ...HOT_PATH,
   title: 'Hot path: the same with 1,000 tokens in turn',

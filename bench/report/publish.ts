@@ -72,7 +72,7 @@ export function record(results: Results, jsonFile: string | undefined): string {
   return file
 }
 
-/** What a run lacks: peers without a result, with the reason. Throws for a scenario without any result. */
+/** Peers without a result in a run, with the reason. Throws for a scenario without any result. */
 export function scenarioGaps({ scenarios }: Results): readonly string[] {
   return Object.entries(scenarios).flatMap(([name, { peers, skipped }]) => {
     const gaps = Object.entries(skipped).map(([peer, reason]) => {

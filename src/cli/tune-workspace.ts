@@ -1,4 +1,4 @@
-/** What `tune` works on: a copy of the home in a temporary folder, and the backend with recorded delays. */
+/** Workspace of `tune`: a copy of the home in a temporary folder, and the backend with recorded delays. */
 import { cpSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'

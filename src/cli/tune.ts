@@ -30,7 +30,7 @@ interface Settings {
   readonly seed: number
 }
 
-/** What is known before the first measurement. */
+/** Facts that are known before the first measurement. */
 interface Plan {
   readonly args: CliArguments
   readonly settings: Settings

@@ -44,9 +44,9 @@ export class AnalyticsGroup {
   readonly #waiting: WaitingBatch[] = []
   readonly #ending = new AbortController()
   #publishing: Promise<void> | null = null
-  /** Nobody takes events. */
+  /** Outage in which no receiver of the group takes events. */
   readonly #outage: Outage
-  /** The disk takes none. */
+  /** Outage in which the disk takes no events. */
   readonly #diskOutage: Outage
   readonly #refusals: RareEvent
   readonly #undeleted: RareEvent
@@ -110,7 +110,7 @@ export class AnalyticsGroup {
   async #publishOldest(): Promise<'none' | 'published' | 'failed'> {
     const { sink, spool, counts, name } = this.#options
     try {
-      // What waits in memory is older than what is on disk.
+      // Events in memory are older than those on disk.
       const batch: WaitingBatch | null = this.#waiting[0] ?? spool.oldest()
       if (batch === null) return 'none'
       const { lines, events } = batch

@@ -137,7 +137,7 @@ export class AnalyticsSpool {
     const bad: (SpooledFile & { readonly cause: string })[] = []
     try {
       for (let [file] = this.#files; file !== undefined; [file] = this.#files) {
-        // What is being sent does not grow.
+        // A file that is being sent does not grow.
         if (file.number === this.#growing) this.#growing = 0
         const batch = this.#read(file)
         if (typeof batch !== 'string') return batch
@@ -191,7 +191,7 @@ export class AnalyticsSpool {
         .sort()
       for (const name of aside.slice(0, -ASIDE_MAX)) deleteIfPossible(join(this.#folder, name))
     } catch {
-      // It is gone, or stays under its name.
+      // The file is gone, or stays under its name.
     }
   }
 
@@ -220,6 +220,6 @@ function cutIfPossible(path: string, bytes: number): void {
   try {
     truncateSync(path, bytes)
   } catch {
-    // What is behind the last line is left out by who reads the file.
+    // Readers of the file leave out text behind its last line.
   }
 }

@@ -34,7 +34,7 @@ function parsed(lines: string): readonly object[] | null {
   }
 }
 
-// What the module leaves behind must not end the thread under the next batch.
+// Errors that the module leaves behind must not end the thread under the next batch.
 process.on('unhandledRejection', () => undefined)
 parentPort!.on('message', async (task: PublisherTask) => {
   parentPort!.postMessage(await run(task))

@@ -9,7 +9,7 @@ export interface CallChain {
   /** Permits for messages without TLS, and on TLS, whose tasks wait for the response. */
   readonly plain: number
   readonly secured: number
-  /** One of these calls began while its task waited for another one. */
+  /** True if a call of the chain began while its task waited for another one. */
   readonly isParallel?: true
 }
 

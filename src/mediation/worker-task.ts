@@ -58,7 +58,7 @@ export interface FlowTask {
   /** Of a request flow whose response flow gathers the responses to copies that the task sends. */
   readonly gathering?: TaskGathering
   /**
-   * Of a request flow, and of its copies in the background: names the endpoint of the API in calls of the task
+   * Set for a request flow and its copies in the background: names the endpoint of the API in calls of the task
    * (`BackendRequest.own`). 0, or left out: none.
    */
   readonly own?: number

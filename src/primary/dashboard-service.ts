@@ -26,7 +26,7 @@ import type { ThrottleService } from './throttle-service.ts'
 const ROWS_MAX = 2000
 const COUNTERS_MAX = 50
 const FAILURES_MAX = 50
-/** Of one API, code and status: requests beyond a limit come by the hundred. */
+/** Failures shown of one API, code and status: requests beyond a limit come by the hundred. */
 const FAILURES_PER_SORT = 4
 const VALUE_CHARS_MAX = 300
 /** A reactor that does not tell its connections in time is left out of the sums. */
@@ -114,7 +114,7 @@ export class DashboardService {
     }
   }
 
-  /** Of all APIs, and of requests to none: responses that the gateway made for want of another, and times. */
+  /** Sums over all APIs, and over requests to none: responses that the gateway made for want of another, and times. */
   #exchanges(memory: SharedArrayBuffer): Tree {
     const rows = new Set([NO_API_ROW, OTHER_APIS_ROW, ...this.#sources.plans().map(({ metricsRow }) => metricsRow)])
     const sums = [...rows].map(row => sumOfRow(memory, row))

@@ -32,7 +32,7 @@ type Counts = ReturnType<typeof snapshotMetrics>['counts']
 
 const NAMES_MAX = 5
 
-/** What is wrong with a part; '' for nothing. */
+/** The failure of a part; '' for none. */
 const DEGRADED: Readonly<Record<ConfiguredPart, (counts: Counts) => string>> = {
   database: ({ apimDatabaseDown: down }) => when(down, 'the database of the key manager does not answer'),
   'shared database': ({ sharedDatabaseDown: down }) => when(down, 'the shared database does not answer'),

@@ -37,7 +37,7 @@ const AMPLE_SHARE = 0.25
 const LONG_WAIT_S = 0.1
 const AGAIN = 'counts do not say by how much it was exceeded: twice the limit, and then look again'
 
-/** What the counters come from. */
+/** The source of the counters. */
 export interface Traffic {
   readonly requests: number
   /** Since the start of the gateway. */
@@ -146,7 +146,7 @@ function backendConnections({ values, machine }: UsageReport, metrics: MetricsTe
   const names = full.length === 0 ? '' : ` (${full.map(({ labels }) => labels.backend).join(', ')})`
   const counts = `${plural(refused, 'request')} refused with 101600, ${plural(opened, 'backend connection')} opened`
   const seen = `${counts}${names}`
-  // Of no backend anything is known: only the smallest limit can be blamed.
+  // Nothing is known of any backend, so only the smallest limit can be blamed.
   const reached = pools.length === 0 ? [least] : full.map(({ value }) => value)
   const blamed = limits.filter(([, limit]) => reached.includes(limit))
   return blamed.map(([path, limit]) => hit(path, limit, limit * 2, seen, `2 x ${limit} = ${limit * 2}; ${AGAIN}`))

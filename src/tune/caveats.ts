@@ -1,4 +1,4 @@
-/** What limits the worth of the results, as sentences for terminal and report. */
+/** Caveats of the results, as sentences for terminal and report. */
 import { plural } from './plural.ts'
 import { percent } from './proposals.ts'
 import type { TuneResult } from './search.ts'

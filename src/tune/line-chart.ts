@@ -28,7 +28,7 @@ interface Chart {
   readonly series: readonly Series[]
   /** Column -> words below its label, and the line of each from 1: one for each word, so that neighbours fit. */
   readonly marks?: ReadonlyMap<number, readonly (readonly [word: string, line: number])[]>
-  /** What dots, bars and areas are. */
+  /** The meanings of dots, bars and areas. */
   readonly about: string
   readonly isLogarithmic?: boolean
   /** A horizontal line with a word. */
@@ -44,7 +44,7 @@ const TICKS = 5
 const CAP = 4
 /** Widths of a character, on wide and on narrow screens, where the text is larger than its chart. */
 const [CHARACTER, NARROW_CHARACTER] = [7.5, 13]
-/** Of more columns not each has a label, so marks name theirs. */
+/** With more columns not each has a label, so marks name theirs. */
 const COLUMNS_MAX = 7
 
 export function escapeHtml(text: string): string {

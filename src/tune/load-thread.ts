@@ -31,7 +31,7 @@ export interface LoadOutcome {
   readonly errors: number
   /** Kind of error, such as `429 (900802)` -> count. */
   readonly failures: Readonly<Record<string, number>>
-  /** Of successes, and of requests without a response: a refusal is no fast response. */
+  /** Latencies of successes and of requests without a response: a refusal is no fast response. */
   readonly latenciesMs: Float64Array
   /** Busy share of the event loop. */
   readonly busy: number

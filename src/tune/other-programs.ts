@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
 export interface OtherUse {
-  /** Of the time of all processors, 0 to 1. */
+  /** Share of the time of all processors, 0 to 1. */
   readonly share: number
   /** The programs that used most, as `NAME (PID) 34 %`; empty where the system does not show them. */
   readonly programs: readonly string[]

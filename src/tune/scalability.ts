@@ -23,7 +23,7 @@ export interface ScalingFit extends Coefficients {
   /** Share of the variance of the medians that the law explains. */
   readonly explained: number
   readonly intervals: Readonly<Record<'rate' | 'contention' | 'crosstalk' | 'peakClients', Interval>>
-  /** Of the fitted throughput, in the order of the points. */
+  /** Intervals of the fitted throughput, in the order of the points. */
   readonly band: readonly Interval[]
 }
 

@@ -71,7 +71,7 @@ const BUSY_MAX = 0.9
 
 /** The same sizes have a throughput that differs by more than this: something changed meanwhile. */
 const DRIFT = 1.25
-/** Of more requests that fail no rate keeps a target. */
+/** With a larger share of failed requests no rate keeps a target. */
 const FAILED_MAX = 0.01
 
 export async function tune(system: System, knobs: readonly Knob[], options: SearchOptions): Promise<TuneResult> {

@@ -15,7 +15,7 @@ interface Point {
 export interface MeasuredPoint {
   /** In the order of the repeats. */
   readonly measured: readonly Measured[]
-  /** Those that other programs have disturbed, after all repetitions. */
+  /** Measurements that other programs have disturbed, after all repetitions. */
   readonly disturbed: number
 }
 
@@ -24,7 +24,7 @@ export interface SeriesOptions {
   readonly progress: (done: number, total: number, doing: string) => void
 }
 
-/** What other programs did to the measurements. */
+/** Effects of other programs on the measurements. */
 export interface Disturbance {
   /** Highest share of the processors' time that other programs used while nothing was measured; null: unknown. */
   readonly quiet: number | null
@@ -170,7 +170,7 @@ function isDisturbed({ own, measured, isBusy }: Run): boolean {
   return shareOf(measured) > least + DISTURBED
 }
 
-/** What other programs did, as a sentence; '' where they did nothing. */
+/** Effects of other programs, as a sentence; '' for none. */
 export function disturbanceText({ quiet, highest, programs, repeated, disturbed, all }: Disturbance): string {
   if (quiet === null || highest === null) return ''
   const names = programs.length === 0 ? '' : `: ${programs.join(', ')}`

@@ -1,10 +1,10 @@
-/** What `sluice tune` measures: a gateway under load, or a simulated one, and what a measurement says. */
+/** The system that `sluice tune` measures, a gateway under load or a simulated one, and its measurements. */
 import type { OtherUse } from './other-programs.ts'
 
 export interface Measured {
   /** Responses of class 2xx per second. */
   readonly throughput: number
-  /** Of responses of class 2xx and of requests without a response; from the intended send time in an open loop. */
+  /** Latencies of 2xx responses and of requests without a response; from the intended send time in an open loop. */
   readonly p50Ms: number
   readonly p99Ms: number
   readonly p999Ms: number

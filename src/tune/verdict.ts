@@ -13,7 +13,7 @@ export interface Knob {
   /** `section.key` */
   readonly key: string
   readonly others: readonly OtherKey[]
-  /** What the values count. */
+  /** The unit of the values. */
   readonly unit: string
   /** Ascending. */
   readonly values: readonly number[]
@@ -23,7 +23,7 @@ export interface Knob {
 interface KnobPoint extends MeasuredPoint {
   readonly value: number
   readonly throughput: number
-  /** Of the throughput. */
+  /** Interval of the throughput. */
   readonly interval: Interval
   readonly p99Ms: number
   /** Share of the requests that failed. */

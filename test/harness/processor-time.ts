@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 
 const PREFIX = 'processor time '
-/** Of `cutime` and `cstime` behind the name of the program in `/proc/self/stat` (proc(5)), whose unit is 10 ms. */
+/** Position of `cutime` behind the name of the program in `/proc/self/stat` (proc(5)), then `cstime`; unit 10 ms. */
 const CHILDREN_AT = 13
 const TICK_MS = 10
 
@@ -28,7 +28,7 @@ export function tellProcessorTime(file: string, ms: number): void {
   process.stdout.write(`${PREFIX}${file} ${ms.toFixed()}\n`)
 }
 
-/** What `tellProcessorTime` has told in a piece of output, by file. */
+/** Seconds that `tellProcessorTime` has told in a piece of output, by file. */
 export function toldProcessorTimes(output: string): readonly (readonly [file: string, ms: number])[] {
   const lines = output.split('\n').filter(line => line.startsWith(PREFIX))
   return lines.map(line => {

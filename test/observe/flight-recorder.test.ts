@@ -322,7 +322,7 @@ test('filters select by API, code, status, class, side, id and time', async () =
     [{ id: refused!.correlationId }, [refused!]],
     [{ since: refused!.endedMs }, [limited!]],
     [{ since: limited!.endedMs }, []],
-    // One that ended with it may have been recorded later.
+    // An exchange with the same end may have been recorded later.
     [{ sinceOf: [limited!.endedMs] }, [limited!]],
     [{ sinceOf: [limited!.endedMs + 0.001] }, []],
     [{ api: 'nobody' }, []],

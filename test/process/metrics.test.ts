@@ -301,7 +301,7 @@ test('readiness tells its parts in text and in JSON; /services/Version names the
   assert.equal(status, 'ready')
   assert.deepEqual(
     parts.map(({ name }) => name),
-    // Nothing else is configured, and one database serves both sections.
+    // No other part is configured, and one database serves both sections.
     ['node', 'key manager', 'database', 'endpoints'],
   )
   const version = await (await fetch(`${at}/services/Version`)).text()

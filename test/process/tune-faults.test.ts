@@ -48,7 +48,7 @@ listener.proxy_protocol.enable = true
 listener.proxy_protocol.networks = ["10.0.0.0/8"]
 `
 
-/** What the gateway of `tune` does when the signal comes. */
+/** State of the gateway of `tune` when the signal comes. */
 const MOMENTS: readonly (readonly [NodeJS.Signals, RegExp | null])[] = [
   ['SIGINT', null],
   ['SIGTERM', /^ {2}0 %/],

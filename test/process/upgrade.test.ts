@@ -14,7 +14,7 @@ import { ask, freePort, type Home, LAUNCHER, makeHome, type RunningGateway, star
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const UPGRADE_MS = 60_000
-/** Of each client between a response and the next request: the clients leave the processors to the upgrade. */
+/** Pause of each client between a response and the next request: the clients leave the processors to the upgrade. */
 const PAUSE_MS = 5
 
 interface Answer {

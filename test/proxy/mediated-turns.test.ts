@@ -7,7 +7,7 @@ import { connectPeer, eventually, type Peer, quiet } from '../harness/peers.ts'
 import { takeResponse } from '../harness/responses.ts'
 import { raising, responding, ScriptedWorker, unchanged, workerFlows } from '../harness/scripted-worker.ts'
 
-/** Of D590. */
+/** The quota of D590. */
 const PER_TURN = 8
 const MESSAGES = 20
 
@@ -128,6 +128,6 @@ test('messages whose clients leave while they wait for their turn go to no worke
   // As many turns as all messages would take.
   for (let turn = 0; turn < count; turn++) await new Promise(setImmediate)
   end()
-  // Those of the turn in which the clients leave, and of the next one.
+  // Tasks of the turn in which the clients leave, and of the next one.
   assert.ok(worker.tasks.length <= 2 * PER_TURN, `${worker.tasks.length} tasks`)
 })

@@ -1,4 +1,4 @@
-/** What other programs use of the processors, from files as Linux writes them, and from this machine. */
+/** Use of the processors by other programs, from files as Linux writes them, and from this machine. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'

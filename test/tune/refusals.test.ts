@@ -1,4 +1,4 @@
-/** What `tune` says of a gateway that refuses every request. */
+/** Errors of `tune` about a gateway that refuses every request. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { refusalText } from '../../src/tune/refusals.ts'

@@ -12,7 +12,7 @@ export class SimulatedSystem implements System {
   readonly #random: SeededRandom
   readonly #noise: number
   #sizes: Sizes = {}
-  /** What other programs use; `isQuiet`: while nothing is measured. */
+  /** Use by other programs; `isQuiet`: while nothing is measured. */
   others: (isQuiet: boolean) => OtherUse | null = () => ({ share: 0, programs: [] })
   /** Share of the requests that fail. */
   failed: (sizes: Sizes) => number = () => 0

@@ -88,7 +88,7 @@ export function nameText(max: number): Field<string> {
   return { ...plain, read, expected: `${plain.expected}, without spaces at its ends` }
 }
 
-/** One scope (RFC 6749 3.3); a text with a space would be two. */
+/** A single scope (RFC 6749 3.3); a text with a space would be two. */
 export function scopeText(): Field<string> {
   const read = (input: unknown) =>
     typeof input === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]{1,255}$/.test(input) ? input : undefined

@@ -97,7 +97,7 @@ export class SignIn {
     return withCookies(context, seeOther(PAGE))
   }
 
-  /** Whether a page of this listener makes the request; browsers tell where it comes from. */
+  /** True if a page of this listener makes the request; browsers tell its origin. */
   isOwnPage({ req }: Context): boolean {
     const origin = req.header('origin')
     const isOwn = origin === undefined || origin === this.#manager.origin || origin === new URL(req.url).origin

@@ -27,7 +27,7 @@ export interface AggregateSettings {
   readonly expression: Expression
   /** Property with the name or the element that encloses the parts; '' for none. */
   readonly enclosing: string
-  /** What is within the elements that the expression finds is joined, not the elements. */
+  /** True if the contents of the found elements are joined, not the elements. */
   readonly joinsContent: boolean
   readonly onComplete: Branch
 }
@@ -142,7 +142,7 @@ export function compileCompletion(
   }
 }
 
-/** What elements hold; another value is itself. */
+/** The contents of elements; any other value as it is. */
 function contentOf(value: Value): Value {
   if (typeof value !== 'object' || value.kind === 'json') return value
   return { kind: 'xml', nodes: value.nodes.flatMap(node => (typeof node === 'string' ? [node] : node.children)) }

@@ -90,7 +90,7 @@ async function find(message: Message, settings: FinderSettings, hit: Run | null)
   return false
 }
 
-/** What the response depends on: API, method, path and query, request fields, and the body. */
+/** The parts that a response depends on: API, method, path and query, request fields, and the body. */
 function keyOf(message: Message, { excluded, included }: FinderSettings): string {
   const { api, transfer } = servicesOf(message)
   const { method, target } = message.head

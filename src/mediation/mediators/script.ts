@@ -73,7 +73,7 @@ function inline(element: XmlElement, parser: SequenceParser): ScriptSettings | u
   return parser.error(element, '', `is no JavaScript: ${broken}`, 'correct it; literals of XML (E4X) are texts: "<a/>"')
 }
 
-/** What is wrong with the code, with its line in the file; '' for nothing. Nothing runs. */
+/** The syntax error of the code, with its line in the file; '' for none. The code does not run. */
 function syntaxErrorOf(text: string, line: number): string {
   try {
     void new Script(text, { filename: 'script', lineOffset: line - 1 })

@@ -16,7 +16,7 @@ import type { SequenceEndpoints } from './sequence-endpoint.ts'
 export interface MediationServices {
   /** By the transport of the client. */
   readonly workers: Readonly<Record<keyof ConnectionContexts, Pick<WorkerService, 'mediate'>>>
-  /** Of messages that go to workers, and of results that come back. */
+  /** Quota of messages that go to workers, and of results that come back. */
   readonly turns: Pick<TurnQuota, 'next'>
   readonly store: BodyStore
   readonly contexts: ConnectionContexts

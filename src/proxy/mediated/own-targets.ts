@@ -30,7 +30,7 @@ export class OwnTargets {
     return this.#byNumber.get(number)?.own
   }
 
-  /** One more task may send to the endpoint, until it is deleted once more. */
+  /** Lets a further task send to the endpoint, until it is deleted once more. */
   share(number: number): void {
     const entry = this.#byNumber.get(number)
     if (entry !== undefined) entry.tasks++

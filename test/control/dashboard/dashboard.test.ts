@@ -8,7 +8,7 @@ import type { User } from '../../../src/control/registry/entities.ts'
 import { SOURCE, TARGET } from '../../../src/protocol/transitions.ts'
 import { ADMIN_PASSWORD, startKeyManager, USER } from '../oauth/running-key-manager.ts'
 
-/** What the clock of the key manager is ahead. */
+/** Milliseconds that the clock of the key manager is ahead. */
 let aheadMs = 0
 const running = await startKeyManager({ now: () => Date.now() + aheadMs })
 const { manager, registry, origin } = running
