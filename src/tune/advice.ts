@@ -146,7 +146,7 @@ function backendConnections({ values, machine }: UsageReport, metrics: MetricsTe
   const names = full.length === 0 ? '' : ` (${full.map(({ labels }) => labels.backend).join(', ')})`
   const counts = `${plural(refused, 'request')} refused with 101600, ${plural(opened, 'backend connection')} opened`
   const seen = `${counts}${names}`
-  // Nothing is known of any backend, so only the smallest limit can be blamed.
+  // The counters name no backend, so only the smallest limit can be blamed.
   const reached = pools.length === 0 ? [least] : full.map(({ value }) => value)
   const blamed = limits.filter(([, limit]) => reached.includes(limit))
   return blamed.map(([path, limit]) => hit(path, limit, limit * 2, seen, `2 x ${limit} = ${limit * 2}; ${AGAIN}`))
