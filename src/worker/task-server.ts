@@ -21,6 +21,7 @@ import type { Report } from '../proxy/exchange/connection-context.ts'
 import type { FromMounted, ToMounted } from '../plan/mounted-messages.ts'
 import { CallChannel } from '../runtime/call-channel.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
+import { processorYield } from '../runtime/processor-yield.ts'
 import { SharedWakes } from '../runtime/shared-wakes.ts'
 import { allocateMemoryRows, MemoryReport, memoryRows } from '../runtime/thread-memory.ts'
 import { watchLife } from '../runtime/signs-of-life.ts'
@@ -80,7 +81,10 @@ export function serveTasks(runnersOf: (context: TaskContext) => Readonly<Record<
   const runners = runnersOf(context)
   watchLife(() => Atomics.add(life, BEATS, 1))
   const { marks } = context
+  const yieldProcessor = processorYield()
   return async (envelope: TaskEnvelope): Promise<TaskReply> => {
+    // Between two tasks: a reactor that became ready meanwhile goes first (D700).
+    yieldProcessor()
     Atomics.add(life, RUNNING, 1)
     Atomics.add(life, BEATS, 1)
     marks.begin(monotonicMs())
