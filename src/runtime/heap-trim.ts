@@ -4,7 +4,7 @@
  */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { trimMalloc } from './malloc-trim.ts'
+import { trimMalloc } from './c-functions.ts'
 
 type Flavor = 'regular' | 'last-resort'
 

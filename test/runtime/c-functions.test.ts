@@ -1,10 +1,33 @@
-/** Memory that was freed below memory in use goes back to the system. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { cFunction, processorYield, trimMalloc } from '../../src/runtime/c-functions.ts'
 import { collectGarbage } from '../../src/runtime/heap-trim.ts'
-import { trimMalloc } from '../../src/runtime/malloc-trim.ts'
+
+test('cFunction calls the C library, and leaves warnings of the process as they were', () => {
+  const { emitWarning } = process
+  const absolute = cFunction('abs', { arguments: ['i32'], return: 'i32' })
+  assert.equal(absolute?.(-7), 7)
+  assert.equal(process.emitWarning, emitWarning)
+})
+
+test('cFunction is undefined for a name that the C library does not have', () => {
+  assert.equal(cFunction('no_such_function', { arguments: [], return: 'i32' }), undefined)
+})
+
+test('sched_yield succeeds on Linux', {
+  skip: process.platform !== 'linux' && 'sched_yield is called on Linux alone',
+}, () => {
+  assert.equal(cFunction('sched_yield', { arguments: [], return: 'i32' })?.(), 0)
+})
+
+test('processorYield returns a call that does nothing where node:ffi is refused', context => {
+  context.mock.method(process, 'getBuiltinModule', () => {
+    throw new Error('refused')
+  })
+  assert.equal(processorYield()(), undefined)
+})
 
 /** Below the size from which glibc maps memory for one allocation alone. */
 const BLOCK_BYTES = 32_768
@@ -21,7 +44,9 @@ function fragments(): Buffer[] {
   return blocks.filter((_, index) => index % KEPT === 0)
 }
 
-test('what malloc keeps goes back to the system', { skip: !isGlibc && 'not glibc' }, async () => {
+test('trimMalloc returns freed memory below memory in use to the system', {
+  skip: !isGlibc && 'not glibc',
+}, async () => {
   const kept = fragments()
   collectGarbage('regular')
   // V8 frees buffers beside the thread that collects.
@@ -38,7 +63,7 @@ test('what malloc keeps goes back to the system', { skip: !isGlibc && 'not glibc
   )
 })
 
-test('Node warns of nothing', async () => {
+test('a call by node:ffi makes Node warn of nothing', async () => {
   const warning = once(process, 'warning', { signal: AbortSignal.timeout(100) })
   trimMalloc()
   await assert.rejects(warning, { name: 'AbortError' })

@@ -1,0 +1,43 @@
+/**
+ * Calls of the C library for which Node has no function, by `node:ffi`. That module is experimental, and `--permission`
+ * refuses it: callers go on without what they ask for.
+ */
+
+/** Returns a call of `name`, or undefined where `node:ffi`, or the C library, has none. */
+export function cFunction(
+  name: string,
+  signature: { readonly arguments: readonly ('i32' | 'u64')[]; readonly return: 'i32' },
+): ((...values: readonly (bigint | number)[]) => unknown) | undefined {
+  const { emitWarning } = process
+  // Node warns that the module is experimental; without it a gateway only keeps memory, and threads switch later.
+  process.emitWarning = () => {}
+  try {
+    const ffi = process.getBuiltinModule('node:ffi')
+    // The call keeps the library: Node may close one that nothing holds.
+    const library = ffi.dlopen(null, { [name]: { ...signature, arguments: [...signature.arguments] } })
+    return (...values) => library.functions[name]!(...values)
+  } catch {
+    return undefined
+  } finally {
+    process.emitWarning = emitWarning
+  }
+}
+
+/**
+ * Returns memory that malloc keeps after it was freed. glibc gives back the end of an arena only, and each thread has
+ * an arena: what a start has freed below memory in use stays resident, 2 MB per thread. Trims the arenas of all threads,
+ * in the time of a collection of garbage. Returns whether memory was returned: not with another C library (D580).
+ */
+export function trimMalloc(): boolean {
+  return cFunction('malloc_trim', { arguments: ['u64'], return: 'i32' })?.(0n) === 1
+}
+
+/**
+ * Returns a call of sched_yield(2), which lets other threads of the same processor run first (D700). The scheduler of
+ * Linux otherwise switches between threads that compute only at its tick, and a reactor that becomes ready waits for it.
+ * The call does nothing on other systems.
+ */
+export function processorYield(): () => void {
+  const call = process.platform === 'linux' ? cFunction('sched_yield', { arguments: [], return: 'i32' }) : undefined
+  return call === undefined ? () => undefined : () => void call()
+}
