@@ -43,7 +43,7 @@ import { ReactorWorkers } from './reactor-workers.ts'
 import { SequenceTargets } from './sequence-targets.ts'
 
 /** Messages that go to workers, and results that come back, in one turn of the loop: each takes some 30 µs (D590). */
-const MESSAGES_PER_TURN = 8
+const MESSAGES_PER_TURN = 3
 
 interface ReactorMediationOptions {
   readonly report: Report

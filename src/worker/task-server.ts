@@ -2,6 +2,7 @@
  * Serves the tasks of a worker thread: gives each to the runner of its kind, within its time, and shows signs of life.
  * Log events and calls to the reactor go through a channel of this thread.
  */
+import { readdirSync, readFileSync } from 'node:fs'
 import { getPriority, setPriority } from 'node:os'
 import { MessageChannel, parentPort, threadId, workerData } from 'node:worker_threads'
 import { move, transferableSymbol, valueSymbol } from 'piscina'
@@ -21,7 +22,7 @@ import type { Report } from '../proxy/exchange/connection-context.ts'
 import type { FromMounted, ToMounted } from '../plan/mounted-messages.ts'
 import { CallChannel } from '../runtime/call-channel.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
-import { processorYield } from '../runtime/processor-yield.ts'
+import { processorYield } from '../runtime/c-functions.ts'
 import { SharedWakes } from '../runtime/shared-wakes.ts'
 import { allocateMemoryRows, MemoryReport, memoryRows } from '../runtime/thread-memory.ts'
 import { watchLife } from '../runtime/signs-of-life.ts'
@@ -35,9 +36,13 @@ const BEAT_MS = 500
  */
 const CALLS = { pendingMax: 100_000, timeoutMs: 86_400_000 }
 
-/** What is added to the nice value of a thread: reactors on the same processor go first. */
-const NICE = 5
+/** Added to the nice values of worker threads and of V8's helper threads: reactors on their processor go first (D321). */
+const NICE = 10
 const NICE_MAX = 19
+/** Folders of the threads of the process (proc_pid_task(5)). */
+const THREADS = '/proc/self/task'
+/** Name of the threads in which V8 compiles and collects garbage for all threads of the process. */
+const V8_HELPER = /V8Worker\n$/
 
 /** What a thread offers its runners. */
 export interface TaskContext {
@@ -107,10 +112,25 @@ export function serveTasks(runnersOf: (context: TaskContext) => Readonly<Record<
 function yieldToReactors(): void {
   if (process.platform !== 'linux') return
   try {
-    setPriority(Math.min(NICE_MAX, getPriority() + NICE))
+    const nice = Math.min(NICE_MAX, getPriority() + NICE)
+    setPriority(nice)
+    for (const id of v8Helpers()) setPriority(id, nice)
   } catch {
-    // A sandbox may refuse the call. Then workers compete with reactors for processors; nothing else changes.
+    // A sandbox may refuse the calls. Then workers compete with reactors for processors; nothing else changes.
   }
+}
+
+/** Returns the ids of V8's helper threads. They exist as long as the process; another thread may end meanwhile. */
+function v8Helpers(): readonly number[] {
+  return readdirSync(THREADS)
+    .filter(id => {
+      try {
+        return V8_HELPER.test(readFileSync(`${THREADS}/${id}/comm`, 'utf8'))
+      } catch {
+        return false
+      }
+    })
+    .map(Number)
 }
 
 function openThread(): { readonly context: TaskContext; readonly life: Int32Array; readonly memory: MemoryReport } {

@@ -8,7 +8,7 @@ import { takeResponse } from '../harness/responses.ts'
 import { raising, responding, ScriptedWorker, unchanged, workerFlows } from '../harness/scripted-worker.ts'
 
 /** The quota of D590. */
-const PER_TURN = 8
+const PER_TURN = 3
 const MESSAGES = 20
 
 const worker = new ScriptedWorker()

@@ -75,15 +75,28 @@ test('a task with what no thread can get fails alone', async t => {
   assert.equal((await worker.run()).kind, 'continues')
 })
 
-test('a thread of a worker goes behind the reactor where both need the same processor', async t => {
+test('worker threads and helper threads of V8 go behind the reactor where both need the same processor (D321)', async t => {
   const before = niceValues()
   const worker = await startWorker(t, { request: set('X-Set', 'yes') })
   await worker.run()
-  const fresh = [...niceValues()].filter(([id]) => !before.has(id)).map(([, nice]) => nice)
-  const expected = process.platform === 'linux' ? Math.min(19, getPriority() + 5) : undefined
+  const after = niceValues()
+  const fresh = [...after].filter(([id]) => !before.has(id)).map(([, nice]) => nice)
+  const expected = process.platform === 'linux' ? Math.min(19, getPriority() + 10) : undefined
   assert.ok(expected === undefined || fresh.includes(expected), `${fresh}`)
-  assert.equal(niceValues().get(String(process.pid)), before.get(String(process.pid)))
+  assert.equal(after.get(String(process.pid)), before.get(String(process.pid)))
+  const helpers = [...after.keys()].filter(id => nameOf(id).endsWith('V8Worker'))
+  assert.ok(expected === undefined || helpers.length > 0, 'V8 names its helper threads otherwise')
+  for (const id of helpers) assert.equal(after.get(id), expected, nameOf(id))
 })
+
+/** Name of a thread (proc_pid_comm(5)); empty once it has ended. */
+function nameOf(id: string): string {
+  try {
+    return readFileSync(`/proc/self/task/${id}/comm`, 'utf8').trim()
+  } catch {
+    return ''
+  }
+}
 
 /** Nice values by thread (proc_pid_stat(5)); none but on Linux. */
 function niceValues(): ReadonlyMap<string, number> {
