@@ -57,7 +57,7 @@ interface KeyExplanation {
   /** When a changed value applies; `none` for an inert key. */
   readonly appliesAfter: 'reload' | 'restart' | 'none'
   readonly inert: string
-  /** What the key needs in order to act, with the role of the node; empty for a key that always or never acts. */
+  /** Conditions under which the key acts, with the role of the node; empty for a key that always or never acts. */
   readonly actsWhen: readonly ActsWhen[]
   readonly rules: readonly RuleResult[]
   readonly pool: PoolCalculation | null

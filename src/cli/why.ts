@@ -21,7 +21,7 @@ interface Explanation {
   readonly stateName: string
   readonly side: 'source' | 'target' | ''
   readonly meaning: string
-  /** What the client gets. */
+  /** The response that the client gets. */
   readonly response: string
   /** Message and description of the fault, as the default sequences send them; '' without a response of this code. */
   readonly text: string

@@ -7,7 +7,7 @@ export interface Diagnostic {
   /** As the operator wrote it; '(set)' for a secret, '' where nothing was given. */
   readonly given: string
   readonly expected: string
-  /** What to do about it; '' for nothing to add. */
+  /** The remedy; '' for none. */
   readonly hint: string
 }
 

@@ -9,7 +9,7 @@ const VARIABLES = [
   ...['uri', 'args', 'server_protocol', 'scheme', 'host', 'status', 'body_bytes_sent', 'request_body_bytes'],
   ...['request_time', 'upstream_addr', 'upstream_connect_time', 'upstream_header_time', 'upstream_response_time'],
   ...['connection', 'request_id', 'trace_id', 'span_id', 'api', 'error_code', 'source_state', 'target_state'],
-  // What Apache words in another way.
+  // Variables that only templates of Apache have.
   ...['request_microseconds', 'request_milliseconds', 'request_seconds', 'body_bytes_or_dash', 'query_string'],
   ...['connection_status', 'nothing', 'seconds', 'milliseconds'],
 ] as const
@@ -45,7 +45,7 @@ const WITH_ARGUMENT: Readonly<Record<string, LogVariable>> = {
 export function readLogTemplate(template: string): readonly LogPart[] | undefined {
   if (template === '' || template.length > TEMPLATE_CHARS_MAX) return undefined
   const isNginx = /\$\{?[a-z]/.test(template)
-  /** What starts a variable, and stands in no literal text. */
+  /** Characters that start a variable, and that no literal text has. */
   const opening = isNginx ? '${' : '%'
   const parts: LogPart[] = []
   let from = 0

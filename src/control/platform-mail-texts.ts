@@ -6,7 +6,7 @@ export interface MailText {
   readonly text: string
 }
 
-/** What a request asks for. */
+/** Names of the requests, as mails word them. */
 const ASKED: Readonly<Record<Workflow['kind'], string>> = {
   AM_APPLICATION_CREATION: 'the application',
   AM_APPLICATION_REGISTRATION_PRODUCTION: 'production keys of the application',

@@ -205,7 +205,7 @@ export class ConnectionPool {
         idle.testedMs = performance.now()
         return idle
       } catch {
-        // Whatever the error is, another connection may work.
+        // Another connection may work after any error.
         idle.destroy()
       }
     }

@@ -124,7 +124,7 @@ function claimed({ id, attempts, accepted_ms, since_ms, event, cause }: ClaimedR
 
 interface SettleTerms {
   readonly nowMs: number
-  /** Nothing of the sender is claimed before; 0 leaves it as it is. */
+  /** Time before which no delivery of the sender is claimed; 0 leaves it as it is. */
   readonly resumeMs: number
 }
 

@@ -21,7 +21,7 @@ export type DeliveryEvent =
   /** Retention. */
   | 'expire'
 
-/** What the row of a sender counts of its deliveries: those that are stored now, and events since the first one. */
+/** Counts in the row of a sender: deliveries that are stored now, and events since the first one. */
 export type StoredCount = 'waiting' | 'delivered' | 'dead'
 export type TotalCount = `${'delivered' | 'retried' | 'dead' | 'replayed' | 'dropped' | 'expired'}_total`
 

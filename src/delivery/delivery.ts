@@ -1,6 +1,6 @@
 /** Deliveries as callers of the outbox see them. */
 
-/** Whose messages are sent how: one sender configuration of a tenant. */
+/** One sender configuration of a tenant. */
 export interface SenderId {
   readonly tenant: string
   /** `email`, `sms`: at most 16 characters. */
@@ -22,7 +22,7 @@ export interface AcceptOrder {
   readonly tenant: string
   /** Idempotency key of the client, 1 to 255 characters; null for none. */
   readonly key: string | null
-  /** What requests with one key have in common; left out: the deliveries. */
+  /** The content that requests with one key have in common; left out: the deliveries. */
   readonly content?: string
   /** All of the tenant. */
   readonly deliveries: readonly NewDelivery[]
@@ -53,7 +53,7 @@ export type Acceptance =
       readonly senders: readonly SenderId[]
       readonly isRepeated: boolean
     }
-  /** Nothing is stored. `limit`: 0 for `key-reused`. */
+  /** The deliveries are not stored. `limit`: 0 for `key-reused`. */
   | { readonly kind: 'refused'; readonly reason: AcceptRefusal; readonly limit: number }
 
 export interface Delivery {

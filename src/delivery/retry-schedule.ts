@@ -56,7 +56,7 @@ function backoffMs(made: number, { delayMs, delayMsMax }: RetrySchedule, random:
   return random * Math.min(delayMsMax, delayMs * 2 ** Math.min(made - 1, 40))
 }
 
-/** What the receiver asks for, within 0 and the limit. */
+/** The pause that the receiver asks for, within 0 and the limit. */
 export function askedMs(afterMs: number, { askedMsMax }: Pick<RetrySchedule, 'askedMsMax'>): number {
   return Math.min(Math.max(afterMs, 0), askedMsMax)
 }

@@ -200,7 +200,7 @@ async function remove(
 }
 
 export interface Retention {
-  /** What was delivered: milliseconds, and number of each sender. Its idempotency keys stay as long. */
+  /** Delivered rows stay so many milliseconds, and so many of each sender. Their idempotency keys stay as long. */
   readonly deliveredMs: number
   readonly deliveredMax: number
   /** Dead letters. */

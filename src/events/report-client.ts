@@ -189,7 +189,7 @@ interface Sum {
 export class ReportClient {
   readonly #groups: readonly { readonly type: ReportGroup['type']; readonly reporters: readonly Reporter[] }[]
   readonly #context: ReportContext
-  /** What was reported by reactors since the last report; null: there is no group. */
+  /** Sums that reactors have told since the last report; null: there is no group. */
   #sums = new Map<string, Sum>()
   readonly #timer: NodeJS.Timeout
   /** Rows that reactors add in one turn of the event loop leave in one report. */

@@ -52,7 +52,7 @@ export interface MountedApi {
  * time. What throws, hangs or dies is logged and tried again, each time later.
  */
 export interface BackgroundWork {
-  /** What is due. Asked after a start, a `wake`, the end of a job, and `againMs`. */
+  /** Returns the work that is due. Called after a start, a `wake`, the end of a job, and `againMs`. */
   due(): Promise<DueWork>
   /**
    * Runs one job, of which no second run begins on the node before the first one has ended. Ends within seconds,

@@ -67,7 +67,7 @@ const POINT = 46
 /** Larger numbers are rare and worded by `String`. */
 const INTEGER_MAX = 0x7fffffff
 
-/** What a byte means in a field: 0 is copied, the others take the way of whole strings. */
+/** Kind of a byte in a field: 0 is copied, a field with any other is written as a whole string. */
 const PLAIN = 0
 const DELIMITER = 1
 const ESCAPED = 2

@@ -138,7 +138,7 @@ export interface ApiSample {
   readonly faults: number
   readonly requestBytes: number
   readonly responseBytes: number
-  /** Those that occurred. */
+  /** The durations that occurred. */
   readonly durations: Readonly<Partial<Record<Duration, DurationSample>>>
 }
 

@@ -73,7 +73,7 @@ export class DeliveryCounts {
     this.#cells = new BigInt64Array(shared)
   }
 
-  /** Those of the process. */
+  /** Returns the counts of the process. */
   static ofProcess(): DeliveryCounts {
     return new DeliveryCounts(processMemory(MEMORY, BYTES))
   }

@@ -44,7 +44,7 @@ function standardError(): DestinationStream {
  */
 class JsonLines implements DestinationStream {
   #waiting = ''
-  /** What an attempt did not write. */
+  /** Bytes that an attempt did not write. */
   #rest: Buffer = Buffer.alloc(0)
   #isWriting = false
 

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 
 interface Build {
   readonly version: string
-  /** Of Node. */
+  /** Version of Node. */
   readonly runtime: string
 }
 

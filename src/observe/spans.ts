@@ -33,7 +33,7 @@ export interface Span {
 /** Methods that the semantic conventions name; the value for all others is `_OTHER`. */
 const METHODS = ['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE']
 const SWITCHED = 101
-/** What clients take for failures of a backend. */
+/** Lowest status that clients take for a failure of a backend. */
 const CLIENT_ERROR = 400
 const SERVER_ERROR = 500
 

@@ -108,7 +108,7 @@ export type ApiCall =
   | { readonly kind: 'lifecycle'; readonly name: string; readonly action: string; readonly sunsetMs?: number }
 
 export type DashboardCall =
-  /** What the dashboard shows, in these parts. */
+  /** Asks for these parts of the dashboard. */
   | { readonly kind: 'dashboard'; readonly parts: readonly DashboardPart[] }
   /** The effective configuration, without secrets. */
   | { readonly kind: 'configuration' }

@@ -1,5 +1,5 @@
 /**
- * What the primary gathers for the dashboard. Each part is a tree of objects whose leaves are numbers and texts. The
+ * Data that the primary gathers for the dashboard. Each part is a tree of objects whose leaves are numbers and texts. The
  * page gets changes as JSON merge patches (RFC 7396), so rows are members by their names, never elements of an array.
  */
 

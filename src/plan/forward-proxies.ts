@@ -17,7 +17,7 @@ type ProfileRow = Configuration['transport.http.proxy_profile'][number]
 export interface ForwardProxies {
   /** `host`: of the endpoint, spelled as `URL.hostname`. Null for a direct connection. */
   proxyFor(secured: boolean, host: string): ForwardProxy | null
-  /** What `proxyFor` chooses from, as plain data; left out: nothing. */
+  /** Profiles that `proxyFor` chooses from, as plain data; left out: none. */
   readonly profiles?: ProxyProfiles
   /** With an error, `proxyFor` must not be used. */
   readonly errors: readonly Diagnostic[]

@@ -33,9 +33,9 @@ export interface NodeComponents {
   readonly runsTrafficManager: boolean
   /** Parts that the role asks for and that are not built yet. */
   readonly missing: readonly string[]
-  /** What the role asks for and this node lacks, as sentences. */
+  /** Sentences that name parts of the role that this node lacks. */
   readonly warnings: readonly string[]
-  /** What the default role leaves out, as one sentence; '' for other roles. */
+  /** A sentence that names what the default role leaves out; '' for other roles. */
   readonly notice: string
 }
 

@@ -59,7 +59,7 @@ function hook(path: string, hooks: TestHooks): HealthResponse {
   return text('200 OK', 'done')
 }
 
-/** What a request asks for. */
+/** The part of a request that decides on its response. */
 interface HealthRequest {
   readonly method: string
   readonly path: string

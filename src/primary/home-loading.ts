@@ -75,7 +75,7 @@ export interface LoadedHome {
 
 /** The active parts that a faulty file falls back to. */
 interface ActiveParts {
-  /** Nothing is active yet. */
+  /** No version is active yet. */
   readonly isStart: boolean
   readonly projects: LoadedApis['projects']
   readonly sequences: SequenceSet

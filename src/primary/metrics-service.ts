@@ -21,7 +21,7 @@ import { ALL_ROUTES_SLOT } from '../proxy/target/route.ts'
 import { SharedGauge } from '../runtime/shared-gauge.ts'
 import type { ReactorPool } from './reactor-pool.ts'
 
-/** What a reload changes. */
+/** State that a reload changes. */
 interface Active {
   readonly live: Pick<LivePlan, 'http' | 'https'>
   readonly apis: readonly ApiPlan[]

@@ -42,7 +42,7 @@ export interface NodeContext {
   readonly log: Log
 }
 
-/** What a node has that knows APIs: one with reactors, a key manager, or both. */
+/** The home of a node that knows APIs: one with reactors, a key manager, or both. */
 export interface ActiveHome {
   readonly active: ActiveState
   readonly reloader: Reloader
@@ -110,7 +110,7 @@ export class NodeParts {
     return { active, reloader, reloads, apis, dashboard }
   }
 
-  /** What only a node with reactors has; null on the others. */
+  /** Sources that only a node with reactors has; null on the others. */
   #gateway(): DashboardSources['gateway'] {
     const [plan] = this.plans
     const [endpoints, throttling, pools] = [this.endpoints, this.throttling, this.pools]

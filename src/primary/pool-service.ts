@@ -105,7 +105,7 @@ export class PoolService {
     }
   }
 
-  /** What was used of the limits since the start. `metrics`: those of the node. */
+  /** Returns how far limits were used since the start. `metrics`: those of the node. */
   usage(metrics: string): UsageReport {
     return usageReport(this.#plan, this.#live(), metrics)
   }

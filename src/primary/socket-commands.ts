@@ -55,7 +55,7 @@ interface ReactorSources {
   readonly listeners: readonly OpenListener[]
   /** Name of the field that carries the correlation id of a request. */
   readonly correlationField: string
-  /** What traces keep of messages (`stat.tracer.*`). */
+  /** The parts of messages that traces keep (`stat.tracer.*`). */
   readonly collects: { readonly payloads: boolean; readonly properties: boolean }
   readonly endpoints: {
     readonly list: () => readonly ListedEndpoint[]

@@ -40,12 +40,12 @@ export interface ThreadKind {
   readonly calls: CallLimits
 }
 
-/** What the log says of threads that die and are replaced. */
+/** Writes log lines of threads that die and are replaced. */
 export interface ThreadWatcher {
   /** A replacement starts in `pauseMs` milliseconds. */
   died(index: number, cause: string, pauseMs: number): void
   replaced(index: number): void
-  /** What Node or a module of the operator has printed in the thread, without its last line end. */
+  /** Text that Node or a module of the operator has printed in the thread, without its last line end. */
   printed(index: number, text: string): void
   /** More deaths than the policy allows: no replacement follows. */
   fatal(cause: string): void

@@ -62,7 +62,7 @@ export const WRITE = {
   DONE: 0,
   /** Some bytes wait; their memory must stay untouched until `onDrained`. */
   PENDING: 1,
-  /** Nothing of this was written and nothing will be. No callback follows; what the peer sent may still be read. */
+  /** The write failed as a whole. No callback follows; bytes of the peer may still be read. */
   FAILED: 2,
 } as const
 export type Written = (typeof WRITE)[keyof typeof WRITE]

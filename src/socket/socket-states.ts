@@ -12,7 +12,7 @@ export type SocketState =
   /** The handshake is done, but OpenSSL has not returned from it: writing is not allowed yet. */
   | 'SETTLING'
   | 'SETTLING_ENDING'
-  /** Nothing is being written. */
+  /** No write is under way. */
   | 'READY'
   /** A write has not called back, but the kernel has its bytes: the owner does not wait. */
   | 'WRITING'

@@ -62,7 +62,7 @@ export class Counter {
   /** Bytes per counting unit, as a power of two; 0 for all quotas but those of 32 GiB and more. */
   readonly scale: number
   readonly isSliding: boolean
-  /** What `admit` charges: one request, and no bytes or messages, which come later. */
+  /** The amount that `admit` charges: one request, and no bytes or messages, which come later. */
   readonly perRequest: number
   /** Bytes that are less than a counting unit. */
   rest = 0

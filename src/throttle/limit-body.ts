@@ -4,7 +4,7 @@ import type { Quota, TimeUnit } from './policy.ts'
 
 /** Written by the reference platform for a tier without a limit. */
 const NO_LIMIT = 2_147_483_647
-/** What a counter holds, and bytes that it counts in larger units. */
+/** Largest limit; BYTES_MAX: of bytes, which a counter counts in larger units. */
 const LIMIT_MAX = 2 ** 36 - 2
 const BYTES_MAX = 2 ** 40 - 1
 const UNITS_MAX = 100_000

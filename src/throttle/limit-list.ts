@@ -16,7 +16,7 @@ const NO_LIMITS: readonly Limit[] = []
 const NO_SHARED: readonly SharedCounter[] = []
 
 export class LimitList implements LateCharges {
-  /** Nothing is limited. */
+  /** The list has no limit. */
   readonly isEmpty: boolean
   /** In the order in which they decide. */
   readonly all: readonly Limit[]

@@ -16,7 +16,7 @@ export interface Finding {
   readonly current: number | null
   /** Null: no value of this key would help by itself. */
   readonly proposed: number | null
-  /** What was counted. */
+  /** The counts that the advice rests on. */
   readonly seen: string
   /** How the proposal follows from it. */
   readonly reason: string
@@ -29,7 +29,7 @@ const PER_BACKEND = `${HTTP}.http.max.connection.per.host.port`
 const [CONNECTION, CONNECTIONS] = ['connection at once', 'connections at once']
 const OPEN_FILES = 'ulimit -n (LimitNOFILE)'
 const PROCESSORS = 'processors'
-/** Of a limit with fewer uses nothing is said. */
+/** A limit with fewer uses gets no advice. */
 const USES_MIN = 100
 /** Fewer requests tell of no limit that it is near or not. */
 export const TRAFFIC_MIN = USES_MIN

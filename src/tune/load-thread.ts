@@ -24,7 +24,7 @@ export interface LoadPlan {
   readonly firstMs?: number
 }
 
-/** Of the measured time, without the warm-up. */
+/** Counts of the measured time, without the warm-up. */
 export interface LoadOutcome {
   readonly seconds: number
   readonly succeeded: number
@@ -37,7 +37,7 @@ export interface LoadOutcome {
   readonly busy: number
 }
 
-/** Of more requests the latency is not kept. */
+/** Latencies that are kept; those of further requests are not. */
 const LATENCIES_MAX = 4_000_000
 /** Time to wait for the last responses of an open loop. */
 const DRAIN_MS = 1000

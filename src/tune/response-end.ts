@@ -4,7 +4,7 @@ const HEAD_END = Buffer.from('\r\n\r\n')
 const HEAD_BYTES_MAX = 1_048_576
 const NO_BODY = [204, 304]
 
-/** What the next bytes are. */
+/** The part of a response that the next bytes belong to. */
 type Part = 'head' | 'body' | 'chunk-size' | 'chunk' | 'trailers'
 
 export class ResponseEnd {

@@ -30,7 +30,7 @@ interface Drift {
 }
 
 interface OpenPoint {
-  /** Of the peak. */
+  /** Part of the peak. */
   readonly share: number
   readonly rate: number
   readonly p50Ms: number

@@ -124,7 +124,7 @@ export interface PortalEnvironment {
   readonly addresses: readonly PortalAddresses[]
 }
 
-/** What the portals show. */
+/** Settings that the portals show. */
 export interface PortalSettings {
   readonly environments: readonly PortalEnvironment[]
   readonly tokenEndpoint: string

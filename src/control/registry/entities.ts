@@ -49,7 +49,7 @@ export interface Client {
   readonly validityS: number
 }
 
-/** What a client has registered by RFC 7591 beyond `Client`. */
+/** Members that a client has registered by RFC 7591 beyond those of `Client`. */
 export interface ClientRegistration {
   readonly authMethod: 'client_secret_basic' | 'client_secret_post' | 'none'
   /** `post_logout_redirect_uris`, compared exactly. */

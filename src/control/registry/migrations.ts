@@ -159,7 +159,7 @@ function tokenTables({ text, table }: DdlSyntax): readonly string[] {
   ]
 }
 
-/** What nodes of one database share beside its entities. */
+/** Tables that nodes of one database share beside its entities. */
 const APIM_V2: Migration = ({ text, table }) => [
   ...table('sluice_signing_keys', [
     'kid varchar(64) not null primary key',

@@ -40,7 +40,7 @@ export interface Interaction {
 
 /** The client that waits for an answer. */
 export interface Waiter {
-  /** Nobody waits any more. */
+  /** Returns whether the client has left. */
   isGone(): boolean
   /** The client has sent FIN: it waits for the answer, or has left. */
   mayBeGone(): boolean

@@ -10,7 +10,7 @@ const INT_32 = 2 ** 31
 interface PrimitiveFault {
   /** `type`: another type of JSON value. `value`: the right one with a wrong value. */
   readonly kind: 'type' | 'value'
-  /** What the type allows. */
+  /** Describes the values of the type. */
   readonly allowed: string
 }
 

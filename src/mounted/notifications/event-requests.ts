@@ -30,7 +30,7 @@ const REFUSALS: Readonly<
   busy: ['all-waiting', limit => `already ${limit} events wait to be stored`],
 }
 
-/** What waits now may be gone soon. */
+/** Situations that pass once waiting deliveries have left. */
 const FULL: ReadonlySet<Situation> = new Set<Situation>(['sender-waiting', 'tenant-waiting', 'all-waiting'])
 
 export class EventRequests {

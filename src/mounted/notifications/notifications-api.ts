@@ -125,7 +125,7 @@ function placeOf(error: unknown): string {
   }`
 }
 
-/** That of the path; without one there, that of the caller. Throws Refused where the caller belongs to another one. */
+/** Returns the tenant of the path, else that of the caller. Throws Refused where the caller belongs to another one. */
 function tenantOf({ variables, caller }: MountedRequest): string {
   const tenant = variables.tenant ?? caller.tenant
   if (tenant !== caller.tenant || tenant === '') {
