@@ -75,7 +75,7 @@ test('a task with what no thread can get fails alone', async t => {
   assert.equal((await worker.run()).kind, 'continues')
 })
 
-test('worker threads and helper threads of V8 go behind the reactor where both need the same processor (D321)', async t => {
+test('worker threads and V8 helper threads go behind the reactor on the same processor (D321)', async t => {
   const before = niceValues()
   const worker = await startWorker(t, { request: set('X-Set', 'yes') })
   await worker.run()
