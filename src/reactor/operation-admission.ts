@@ -4,7 +4,7 @@
  */
 import { Challenges } from '../auth/challenges.ts'
 import type { FaultCode } from '../faults/error-codes.ts'
-import { COMPLEXITY, DEPTH, OPERATIONS } from '../mediation/graphql/graphql-sequence.ts'
+import { COMPLEXITY, DEPTH, INTROSPECTION, OPERATIONS } from '../mediation/graphql/graphql-sequence.ts'
 import type { AdmissionPlan } from '../mediation/flow-plan.ts'
 import { textOf } from '../mediation/value.ts'
 import type { MessageState } from '../mediation/worker-task.ts'
@@ -39,7 +39,8 @@ export class OperationAdmission {
   constructor(api: ApiPlan, { sequence, operations }: AdmissionPlan, throttle: Throttle) {
     this.sequence = sequence
     this.#throttle = throttle
-    this.#operations = new Map(operations.map(each => [`${each.verb} ${each.template}`, each]))
+    const all = [...operations, ...introspectionOf(operations)]
+    this.#operations = new Map(all.map(each => [`${each.verb} ${each.template}`, each]))
     const isOpen = api.lifecycle.state === 'PROTOTYPED' || !requiresAuthentication(api)
     this.#challenges = isOpen ? null : new Challenges(api.access.schemes)
     this.#authField = api.access.authField
@@ -124,6 +125,13 @@ export class OperationAdmission {
   #callerOf(exchange: Exchange): Caller {
     return exchange.caller ?? this.#throttle.auth.anonymous(countedAddress(exchange), exchange.keyType)
   }
+}
+
+/** The fields that show the schema need a caller, whoever it is, where some operation does. */
+function introspectionOf(operations: readonly Resource[]): readonly Resource[] {
+  const isOpen = operations.every(({ authType }) => authType === 'None')
+  const authType = isOpen ? 'None' : 'Application & Application User'
+  return INTROSPECTION.map(template => ({ verb: 'QUERY', template, authType, tier: 'Unlimited', scopes: [] }))
 }
 
 const UNMEASURED = told(TOO_DEEP, 'The subscription limits queries, which is not possible over WebSocket')

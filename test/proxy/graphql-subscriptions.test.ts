@@ -91,6 +91,7 @@ const OPERATIONS: readonly (readonly [string, string, Claims, number])[] = [
   ['a field that is no operation', '{other}', READ, 900906],
   ['a field that the schema does not have', '{nothing}', READ, 900422],
   ['a syntax error', '{hero{', READ, 900422],
+  ['introspection, with a token', '{__schema{types{name}}}', {}, 0],
 ]
 
 test('each operation is authorised, a refused one is answered with its code, and the connection stays', async t => {
@@ -109,6 +110,16 @@ test('each operation is authorised, a refused one is answered with its code, and
     assert.equal(await ask('{"type":"ping"}'), '>{"type":"ping"}', what)
     client.terminate()
   }
+})
+
+test('a payload that another reader takes for another query is answered with 900422', async t => {
+  const { open, received } = await startEcho(t)
+  const { ask } = await open({})
+  for (const more of [{ Query: '{hero{name}}' }, { documentId: 'a' }, { extensions: { persistedQuery: {} } }]) {
+    const { payload } = JSON.parse(await ask(subscribe('{open}', '1', more))) as ErrorMessage
+    assert.equal(payload[0]!.extensions.code, 900422, JSON.stringify(more))
+  }
+  assert.deepEqual(received, [])
 })
 
 test('graphql-ws: start is checked as subscribe is, with the error of its own form', async t => {
@@ -147,6 +158,13 @@ const MESSAGES: readonly (readonly [string, string | Buffer, string | number])[]
   ['a batch', '[]', 4400],
   ['a message without a type', '{"id":"1"}', 4400],
   ['an operation without an id', '{"type":"subscribe","payload":{"query":"{open}"}}', 4400],
+  [
+    'a Type beside the type of a ping',
+    '{"type":"ping","Type":"subscribe","id":"1","payload":{"query":"{open}"}}',
+    4400,
+  ],
+  ['an ID beside the id', '{"type":"subscribe","id":"1","ID":"2","payload":{"query":"{open}"}}', 4400],
+  ['a Payload beside the payload', '{"type":"subscribe","id":"1","payload":{"query":"{open}"},"Payload":{}}', 4400],
   ['a message in bytes', Buffer.from('{"type":"ping"}'), 1003],
   ['a complete', '{ "type": "complete", "id": "1" }', '{ "type": "complete", "id": "1" }'],
   ['a type of the future', '{"type":"x","n":12345678901234567890}', '{"type":"x","n":12345678901234567890}'],

@@ -1,5 +1,6 @@
 /** GraphQL APIs: queries, the rights and limits of their operations, and hostile queries, with real sockets. */
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { test, type TestContext } from 'node:test'
 import { loadProjects, mediationsOf } from '../harness/contracts.ts'
 import { GRAPHQL_FILES, GRAPHQL_OPERATIONS } from '../harness/graphql.ts'
@@ -51,6 +52,10 @@ const GRAPHQL_LINE = 'Content-Type: application/graphql\r\n'
 const POST = 'POST /g'
 const READ = { scope: ['read'] }
 const ask = (query: string, more: Claims = {}) => JSON.stringify({ query, ...more })
+
+const HASH = createHash('sha256').update('{open}').digest('hex')
+const persisted = (sha256Hash: string) => ({ extensions: { persistedQuery: { version: 1, sha256Hash } } })
+const OWN_HASH = encodeURIComponent(JSON.stringify(persisted(HASH).extensions))
 
 /** [what, request line, body, claims of the token; null for none, lines, code or 0, part of the description]. */
 const REQUESTS: readonly (readonly [string, string, string, Claims | null, string, number, RegExp])[] = [
@@ -126,7 +131,50 @@ const REQUESTS: readonly (readonly [string, string, string, Claims | null, strin
   ['a repeated query', 'GET /g?query=%7Bopen%7D&query=%7Bhero%7Bname%7D%7D', '', READ, '', 900422, /repeated/],
   ['a form', POST, 'query=a', READ, 'Content-Type: application/x-www-form-urlencoded\r\n', 102522, /application\/json/],
   ['introspection', POST, ask('{__schema{types{name}}}'), READ, JSON_LINE, 0, /^$/],
+  ['introspection without a token', POST, ask('{__schema{types{name}}}'), null, JSON_LINE, 900902, /Make sure/],
+  ['a type without a token', POST, ask('{open t:__type(name:"Query"){name}}'), null, JSON_LINE, 900902, /Make sure/],
+  ['the name of the root without a token', POST, ask('{__typename open}'), null, JSON_LINE, 0, /^$/],
+  ['a text and its own hash', POST, ask('{open}', persisted(HASH)), READ, JSON_LINE, 0, /^$/],
+  ['a text and null for an id', POST, ask('{open}', { documentId: null, extensions: null }), READ, JSON_LINE, 0, /^$/],
+  ['a text and its hash, in GET', `GET /g?query=%7Bopen%7D&extensions=${OWN_HASH}`, '', READ, '', 0, /^$/],
 ]
+
+/** [what, request line, members of the body beside a query of `open` as JSON; '' for no body]: 900422. */
+const AMBIGUOUS: readonly (readonly [string, string, string])[] = [
+  ...[
+    ['query', '"{hero{name}}"'],
+    ['operationName', '"A"'],
+    ['variables', '{"id":1}'],
+    ['extensions', '{"a":1}'],
+  ].flatMap(([name, value]) =>
+    [name!.toUpperCase(), `${name![0]!.toUpperCase()}${name!.slice(1)}`].map(
+      other => [`${other} beside ${name!}`, POST, `"${other}":${value}`] as const,
+    ),
+  ),
+  ['a name that is equal by Unicode alone', POST, '"variable\u017f":{"id":1}'],
+  ['another case of a parameter', 'GET /g?query=%7Bopen%7D&QUERY=%7Bhero%7Bname%7D%7D', ''],
+  ['another case of a parameter of POST', 'POST /g?Query=%7Bhero%7Bname%7D%7D', '"operationName":null'],
+  ...['id', 'documentId', 'doc_id', 'DocumentID'].map(
+    name => [`${name} beside a text`, POST, `"${name}":"sha256:abc"`] as const,
+  ),
+  ['an id beside a text, in GET', 'GET /g?query=%7Bopen%7D&documentId=abc', ''],
+  ['an id in the target of POST', 'POST /g?documentId=abc', '"operationName":null'],
+  ['the hash of another text', POST, `"extensions":${JSON.stringify(persisted('0'.repeat(64)).extensions)}`],
+  ['the hash of another text, in GET', `GET /g?query=%7Bother%7D&extensions=${OWN_HASH}`, ''],
+  ['a persisted query without a hash', POST, '"extensions":{"persistedQuery":{"version":1}}'],
+  ['another key of a persisted query', POST, '"extensions":{"persistedQuery":{"sha256Hash":"HASH","id":"7"}}'],
+  ['another case of a persisted query', POST, '"extensions":{"PersistedQuery":{"sha256Hash":"00"}}'],
+  ['extensions that are a list', POST, '"extensions":[]'],
+]
+
+test('a request that another reader takes for another query is refused, and the backend gets nothing', async t => {
+  const { ask: send } = await start(t)
+  for (const [what, request, members] of AMBIGUOUS) {
+    const body = members === '' ? '' : `{"query":"{open}",${members.replace('HASH', HASH)}}`
+    const { code, received } = await send(request, body, READ)
+    assert.deepEqual([code, received], [900422, []], what)
+  }
+})
 
 test('each root field of a query is authorised, and the backend gets nothing of a query that is refused', async t => {
   const { ask: send } = await start(t)
@@ -175,6 +223,13 @@ test('depth and complexity of the subscription policy bound a query, with fragme
     ['{heroes(first:2){friends{name}}}', {}, 0],
     ['{heroes(first:3){friends{name}}}', {}, 900821],
     ['query($n:Int){heroes(first:$n){friends{name}}}', { variables: { n: 3 } }, 900821],
+    ['query($n:Int=100000){heroes(first:$n){friends{name}}}', {}, 900821],
+    ['query($n:Int=100000){...A} fragment A on Query{heroes(first:$n){friends{name}}}', {}, 900821],
+    ['query($n:Int=100000){heroes(first:$n){friends{name}}}', { variables: { n: 2 } }, 0],
+    ['query($n:Int){heroes(first:$n){friends{name}}}', {}, 0],
+    ['{many{name}}', {}, 900821],
+    ['query($n:Int){many(first:$n){name}}', {}, 900821],
+    ['{many(first:2){name}}', {}, 0],
   ]
   for (const [query, more, code] of table) {
     const answer = await send(POST, ask(query, more), READ)

@@ -10,6 +10,9 @@ export const OPERATIONS = 'GRAPHQL_OPERATIONS'
 export const DEPTH = 'GRAPHQL_DEPTH'
 export const COMPLEXITY = 'GRAPHQL_COMPLEXITY'
 
+/** Fields of every schema that show it. */
+export const INTROSPECTION = ['__schema', '__type']
+
 /** Property that the reactor sets: the payload is a message of a subprotocol, not the body of a request. */
 export const IS_MESSAGE = 'GRAPHQL_IS_MESSAGE'
 /** Property of such a message that asks for operations: its id. */

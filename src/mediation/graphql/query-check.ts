@@ -6,14 +6,16 @@ import type {
   DocumentNode,
   FieldNode,
   FragmentDefinitionNode,
+  GraphQLArgument,
   GraphQLNamedType,
   GraphQLSchema,
   OperationDefinitionNode,
   SelectionSetNode,
+  ValueNode,
 } from 'graphql'
 import { clipped } from '../openapi/contract-schemas.ts'
 import { type GraphqlLibrary, graphqlLibrary } from './graphql-library.ts'
-import type { QuerySettings } from './graphql-sequence.ts'
+import { INTROSPECTION, type QuerySettings } from './graphql-sequence.ts'
 
 /** Characters and tokens of a query. */
 const QUERY_MAX = 1_048_576
@@ -26,7 +28,6 @@ const ERRORS_MAX = 20
 const ERROR_MAX = 200
 /** Arguments that say how many items a list has. */
 const SLICES = ['first', 'last', 'limit']
-const INTROSPECTION = ['__schema', '__type']
 
 export interface Query {
   readonly text: string
@@ -38,7 +39,7 @@ export interface Query {
 }
 
 interface CheckedQuery {
-  /** `VERB field` of each root field, once. */
+  /** `VERB field` of each root field, once, but for `__typename`. */
   readonly operations: readonly string[]
   readonly depth: number
   readonly complexity: number
@@ -82,11 +83,12 @@ export class QueryCheck {
     const operation = operationOf(document, query.operationName)
     const verb = operation.operation.toUpperCase()
     if (query.isSafe && verb !== 'QUERY') throw new InvalidQuery('a GET request must be a query')
-    const walk = new QueryWalk(this.#graphql, this.#schema, document, this.#settings, query.variables)
+    const variables = { ...defaultsOf(operation), ...query.variables }
+    const walk = new QueryWalk(this.#graphql, this.#schema, document, this.#settings, variables)
     const names = walk.rootFields(operation)
     const introspects = INTROSPECTION.some(name => names.has(name))
     if (introspects && !this.#settings.allowsIntrospection) throw new InvalidQuery('introspection is switched off')
-    const operations = [...names].filter(name => !name.startsWith('__')).map(name => `${verb} ${name}`)
+    const operations = [...names].filter(name => name !== '__typename').map(name => `${verb} ${name}`)
     const measure = walk.measure(operation)
     if (measure.depth > DEPTH_MAX) throw new InvalidQuery(`the query is nested more than ${DEPTH_MAX} deep`)
     return { operations, ...measure }
@@ -219,22 +221,46 @@ class QueryWalk {
     const name = field.name.value
     if (name.startsWith('__')) return NOTHING
     const fields = parent !== null && parent !== undefined && 'getFields' in parent ? parent.getFields() : {}
-    const type = Object.hasOwn(fields, name) ? this.#graphql.getNamedType(fields[name]!.type) : undefined
+    const definition = Object.hasOwn(fields, name) ? fields[name] : undefined
+    const type = definition === undefined ? undefined : this.#graphql.getNamedType(definition.type)
     const { depth, complexity } = field.selectionSet === undefined ? NOTHING : this.#set(field.selectionSet, type)
     const key = `${parent?.name ?? ''}.${name}`
     const own = Object.hasOwn(this.#settings.complexity, key) ? this.#settings.complexity[key]! : 1
-    const whole = (own + complexity) * this.#itemsOf(field)
+    const whole =
+      (own + complexity) * this.#itemsOf(field, definition !== undefined && 'args' in definition ? definition.args : [])
     return { depth: depth + 1, complexity: Math.min(Number.MAX_SAFE_INTEGER, whole) }
   }
 
-  /** Items that the arguments ask for, at least 1. */
-  #itemsOf({ arguments: given = [] }: FieldNode): number {
-    const counts = given
-      .filter(({ name }) => SLICES.includes(name.value))
-      .map(({ value }) => {
-        if (value.kind === 'IntValue') return Number(value.value)
-        return value.kind === 'Variable' ? Number(this.#variables[value.name.value]) : 1
+  /** Items that the arguments ask for, at least 1. An argument that is left out has the value of the schema. */
+  #itemsOf({ arguments: given = [] }: FieldNode, args: readonly GraphQLArgument[]): number {
+    const values = new Map(given.map(({ name, value }) => [name.value, value]))
+    const counts = args
+      .filter(({ name }) => SLICES.includes(name))
+      .map(argument => {
+        const value = values.get(argument.name)
+        const own = value === undefined ? undefined : this.#countOf(value)
+        return own ?? countOfLiteral(argument.default?.literal) ?? 1
       })
     return Math.max(1, ...counts.filter(count => Number.isFinite(count)))
   }
+
+  /** Undefined for a variable without a value: the argument counts as left out. */
+  #countOf(value: ValueNode): number | undefined {
+    if (value.kind !== 'Variable') return countOfLiteral(value) ?? 1
+    const given = Object.hasOwn(this.#variables, value.name.value) ? this.#variables[value.name.value] : undefined
+    return given === undefined ? undefined : Number(given)
+  }
+}
+
+/** Values of the variables that a request may leave out. */
+function defaultsOf({ variableDefinitions = [] }: OperationDefinitionNode): Query['variables'] {
+  const entries = variableDefinitions.map(({ variable, defaultValue }) => [
+    variable.name.value,
+    countOfLiteral(defaultValue),
+  ])
+  return Object.fromEntries(entries.filter(([, value]) => value !== undefined)) as Query['variables']
+}
+
+function countOfLiteral(value: ValueNode | undefined): number | undefined {
+  return value?.kind === 'IntValue' ? Number(value.value) : undefined
 }
