@@ -64,8 +64,8 @@ export const guardrail = mediator<GuardrailSettings>({
     const evaluate = source === null ? null : context.compileExpression(source)
     const assess = compileRule(rule)
     return message => {
-      const { passes, assessment } = assess(contentOf(message, evaluate))
-      if (passes !== isInverted) return true
+      const { result, assessment } = assess(contentOf(message, evaluate))
+      if (result === (isInverted ? 'fails' : 'passes')) return true
       const direction = message.isFromBackend ? 'response' : 'request'
       const violation = `the guardrail ${name} refuses the ${direction}`
       const told = showsAssessment ? `${violation}: ${assessment}` : violation
@@ -126,7 +126,8 @@ function contentOf(message: Message, evaluate: Evaluate | null): Content {
 }
 
 interface Assessment {
-  readonly passes: boolean
+  /** `uninspected`: the rule could not read the text. Such a text is refused, inverted or not (D760). */
+  readonly result: 'passes' | 'fails' | 'uninspected'
   /** Without any text of the message. */
   readonly assessment: string
 }
@@ -150,10 +151,18 @@ function compileRule(rule: Rule): (content: Content) => Assessment {
 
 function within({ min, max }: { readonly min: number; readonly max: number }, count: number, unit: string): Assessment {
   const allowed = max === 0 ? `at least ${min}` : `${min} to ${max}`
-  return { passes: count >= min && (max === 0 || count <= max), assessment: `${count} ${unit}, limits: ${allowed}` }
+  const passes = count >= min && (max === 0 || count <= max)
+  return { result: resultOf(passes), assessment: `${count} ${unit}, limits: ${allowed}` }
 }
 
-const TOO_LONG: Assessment = { passes: false, assessment: `the text has more than ${INSPECTED_MAX} characters` }
+function resultOf(passes: boolean): Assessment['result'] {
+  return passes ? 'passes' : 'fails'
+}
+
+const TOO_LONG: Assessment = {
+  result: 'uninspected',
+  assessment: `the text has more than ${INSPECTED_MAX} characters`,
+}
 
 function regexRule(pattern: string): (content: Content) => Assessment {
   let compiled: Pattern | undefined
@@ -161,20 +170,30 @@ function regexRule(pattern: string): (content: Content) => Assessment {
     if (text.length > INSPECTED_MAX) return TOO_LONG
     compiled ??= compilePattern(pattern)
     const passes = compiled.matcher(text).find()
-    return { passes, assessment: `the text ${passes ? 'matches' : 'does not match'} the pattern` }
+    return { result: resultOf(passes), assessment: `the text ${passes ? 'matches' : 'does not match'} the pattern` }
   }
 }
 
 function schemaRule(schema: string): (content: Content) => Assessment {
   let check: SchemaCheck | undefined
   return ({ text, json }) => {
+    const value = json ?? jsonIn(text)
+    // A body that is not there holds nothing that an inverted rule refuses.
+    if (value === undefined)
+      return { result: text === '' ? 'fails' : 'uninspected', assessment: 'the text is not JSON' }
     check ??= compileSchema(schema)
-    try {
-      const violation = check(json ?? (JSON.parse(text) as Json))
-      return { passes: violation === '', assessment: violation === '' ? 'the JSON is valid' : 'the JSON is not valid' }
-    } catch {
-      return { passes: false, assessment: 'the text is not JSON' }
-    }
+    const isValid = check(value) === ''
+    return { result: resultOf(isValid), assessment: `the JSON is ${isValid ? '' : 'not '}valid` }
+  }
+}
+
+/** Undefined where the text is not JSON. */
+function jsonIn(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    return undefined
   }
 }
 
@@ -183,6 +202,6 @@ function urlRule(texts: readonly string[]): (content: Content) => Assessment {
   return ({ text }) => {
     if (text.length > INSPECTED_MAX) return TOO_LONG
     const refused = urlsIn(text).filter(url => !isAllowed(url, allowed)).length
-    return { passes: refused === 0, assessment: `${refused} URLs that are not allowed` }
+    return { result: resultOf(refused === 0), assessment: `${refused} URLs that are not allowed` }
   }
 }
