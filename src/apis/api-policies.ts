@@ -5,7 +5,13 @@
 import type { Diagnostics } from '../config/diagnostics.ts'
 import { nearest } from '../config/nearest.ts'
 import { type Flow, type FlowNames, FLOWS, NO_FLOW_NAMES } from './api-definition.ts'
-import { BUILT_IN_NAMES, builtInPolicy, type PolicyParameter, type PolicyValues } from './built-in-policies.ts'
+import {
+  BUILT_IN_NAMES,
+  type BuiltInPolicy,
+  builtInPolicy,
+  type PolicyParameter,
+  type PolicyValues,
+} from './built-in-policies.ts'
 import type { Operations } from './operations.ts'
 import { OwnPolicies, type OwnPolicy } from './own-policies.ts'
 import type { ProjectFolder } from './project-folder.ts'
@@ -20,6 +26,8 @@ interface UsedPolicies {
   readonly byOperation: Readonly<Record<string, FlowNames>>
 }
 
+/** Versions in which the reference platform ships its policies; a later one is of its operator. */
+const SHIPPED_VERSION = /^v?[1-3](?:\.\d+)*$/i
 /** Most uses of policies in one API, over all operations. */
 const USES_MAX = 20_000
 
@@ -30,7 +38,8 @@ export function readPolicies(
   operations: Operations | undefined,
   found: Diagnostics,
 ): UsedPolicies {
-  const reader = new PolicyReader(file, new OwnPolicies(project, found), found)
+  const own = new OwnPolicies(project, found)
+  const reader = new PolicyReader(file, own, found)
   const ofApi = reader.flows(['data', 'apiPolicies'])
   const byOperation: Record<string, FlowNames> = {}
   const list = file.value(['data', 'operations'])
@@ -43,6 +52,7 @@ export function readPolicies(
       byOperation[operations.keyOf(file.optional([...at, 'verb']), file.optional([...at, 'target']))] = flows
     }
   }
+  own.warnOfUnused()
   return { sources: reader.sources, ofApi, byOperation }
 }
 
@@ -94,12 +104,8 @@ class PolicyReader {
     const name = this.#file.text([...at, 'policyName'])?.trim()
     const version = this.#file.optional([...at, 'policyVersion']) || 'v1'
     if (name === undefined) return undefined
-    const isOwn = this.#file.optional([...at, 'policyType']).toLowerCase() === 'api'
-    const built = builtInPolicy(name)
-    const own = built === undefined || isOwn ? this.#own.find(name, version) : undefined
-    if (own === null) return undefined
-    const policy = own ?? built
-    if (policy === undefined) return this.#unknown(at, name, version)
+    const policy = this.#policy(at, name, version)
+    if (policy === undefined) return undefined
     if (!policy.flows.includes(flow)) {
       const hint = `its flows are ${policy.flows.join(', ')}`
       this.#file.error([...at, 'policyName'], name, `does not run in the ${flow} flow`, hint)
@@ -108,6 +114,24 @@ class PolicyReader {
     const values = this.#values([...at, 'parameters'], policy.parameters)
     if (values === undefined) return undefined
     return this.#sequence(at, `${name}_${version}`, flow, values, policy)
+  }
+
+  /** Returns the policy of a use (D255), undefined after an error. */
+  #policy(at: Path, name: string, version: string): OwnPolicy | BuiltInPolicy | undefined {
+    const built = builtInPolicy(name)
+    const shipped = SHIPPED_VERSION.test(version) ? built : undefined
+    if (shipped !== undefined && this.#file.optional([...at, 'policyType']).toLowerCase() !== 'api') {
+      this.#own.passOver(name, version)
+      return shipped
+    }
+    const own = this.#own.find(name, version)
+    if (own === null) return undefined
+    const policy = own ?? shipped
+    if (policy !== undefined) return policy
+    if (built === undefined) return this.#unknown(at, name, version)
+    const hint = `add Policies/${name}_${version}.yaml and .j2, or write v1 for the policy of the gateway`
+    this.#file.error([...at, 'policyVersion'], version, `is no version of ${name} that the gateway has`, hint)
+    return undefined
   }
 
   #unknown(at: Path, name: string, version: string): undefined {
@@ -128,7 +152,7 @@ class PolicyReader {
     policy: string,
     flow: Flow,
     values: PolicyValues,
-    definition: OwnPolicy | NonNullable<ReturnType<typeof builtInPolicy>>,
+    definition: OwnPolicy | BuiltInPolicy,
   ): string | undefined {
     const key = JSON.stringify([policy, 'elements' in definition ? flow : '', ...values])
     const known = this.#known.get(key)

@@ -22,7 +22,7 @@ export interface PolicyParameter {
 /** Complete: with the default values of parameters that a use leaves out. */
 export type PolicyValues = ReadonlyMap<string, string>
 
-interface BuiltInPolicy {
+export interface BuiltInPolicy {
   readonly flows: readonly Flow[]
   readonly parameters: readonly PolicyParameter[]
   /** Elements of the sequence. */

@@ -4,7 +4,7 @@
  * runs as that of `<class>` does, with the parameters as its properties.
  */
 import { basename, join, relative, resolve, sep } from 'node:path'
-import type { Diagnostic, Diagnostics } from '../config/diagnostics.ts'
+import { abbreviatedList, type Diagnostic, type Diagnostics } from '../config/diagnostics.ts'
 import { labelOf, readSource } from '../config/source-file.ts'
 import { type Flow, FLOWS } from './api-definition.ts'
 import type { PolicyParameter, PolicyValues } from './built-in-policies.ts'
@@ -30,6 +30,8 @@ const SPECIFICATION = /\.(?:ya?ml|json)$/i
 const TEMPLATE = '.j2'
 const MODULES = ['.mjs', '.js']
 const FILE_BYTES_MAX = 1024 * 1024
+/** Names that a warning shows. */
+const NAMES_SHOWN = 5
 
 /** The policies that a project declares. Each file is read once, when the first use needs it. */
 export class OwnPolicies {
@@ -37,6 +39,8 @@ export class OwnPolicies {
   readonly #paths: readonly string[]
   readonly #found: Diagnostics
   readonly #known = new Map<string, OwnPolicy | null>()
+  /** `NAME_VERSION` of policies with files here in whose place a built-in one runs. */
+  readonly #passedOver = new Set<string>()
 
   constructor({ folder, names }: ProjectFolder, found: Diagnostics) {
     this.#folder = folder
@@ -51,13 +55,31 @@ export class OwnPolicies {
 
   /** Returns undefined for a policy that the project does not have, and null after an error of the policy. */
   find(name: string, version: string): OwnPolicy | null | undefined {
-    const stem = [`${name}_${version}`, name].find(each => this.#specificationOf(each) !== undefined)
+    const stem = this.#stemOf(name, version)
     if (stem === undefined) return undefined
     const known = this.#known.get(stem)
     if (known !== undefined) return known
     const policy = this.#read(stem, this.#specificationOf(stem)!, name)
     this.#known.set(stem, policy)
     return policy
+  }
+
+  /** A built-in policy runs in place of the one that the project may have. */
+  passOver(name: string, version: string): void {
+    const stem = this.#stemOf(name, version)
+    if (stem !== undefined) this.#passedOver.add(stem)
+  }
+
+  /** One warning for all, because exports have the files of each policy that they use. */
+  warnOfUnused(): void {
+    if (this.#passedOver.size === 0) return
+    const names = abbreviatedList([...this.#passedOver], NAMES_SHOWN)
+    const hint = 'the gateway runs policies of its own; write policyType: api to run those of the project'
+    this.#found.warn(labelOf(join(this.#folder, POLICIES)), '', `has files without effect: ${names}`, hint)
+  }
+
+  #stemOf(name: string, version: string): string | undefined {
+    return [`${name}_${version}`, name].find(each => this.#specificationOf(each) !== undefined)
   }
 
   #specificationOf(stem: string): string | undefined {

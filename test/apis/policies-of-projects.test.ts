@@ -501,12 +501,68 @@ test('a policy whose name holds a mark of XML runs under its name, as a template
   }
 })
 
-test('a built-in name stands for the built-in policy, unless the use asks for that of the project', async t => {
-  const files = { 'Policies/addHeader_v1.yaml': specification('addHeader', ''), 'Policies/addHeader_v1.j2': '<drop/>' }
-  const of = async (uses: string) =>
-    flowsOf(await load(t, { 'api.yaml': HEAD + policies('request', uses), ...files }))[0]
-  assert.equal(await of(use('addHeader', H)), 'addHeader_v1: constant')
-  assert.equal(await of(use('addHeader').replace('{', '{policyType: api, ')), 'addHeader_v1: heads')
+/** Lines of `api.yaml` that use a policy of a built-in name, and what is said of them. */
+const OF_A_BUILT_IN_NAME: readonly (readonly [what: string, use: string, files: Files, flow: string, said: string])[] =
+  [
+    ['the version that the platform ships', use('jsonValidator'), {}, 'jsonValidator_v1: worker', ''],
+    ['a version with a point', use('jsonValidator').replace('v1', 'v1.0'), {}, 'jsonValidator_v1.0: worker', ''],
+    [
+      'a later version with a template',
+      use('jsonValidator').replace('v1', 'v4'),
+      { 'jsonValidator_v4.yaml': specification('jsonValidator', ''), 'jsonValidator_v4.j2': TEMPLATE },
+      'jsonValidator_v4: constant',
+      '',
+    ],
+    [
+      'a later version without files',
+      use('jsonValidator').replace('v1', 'v4'),
+      {},
+      '',
+      'error api.yaml:13: data.apiPolicies.request[0].policyVersion = "v4": is no version of jsonValidator that the gateway has (add Policies/jsonValidator_v4.yaml and .j2',
+    ],
+    [
+      'a later version without files that asks for the policy of the project',
+      use('jsonValidator').replace('v1', 'v4').replace('{', '{policyType: api, '),
+      {},
+      '',
+      'error api.yaml:13: data.apiPolicies.request[0].policyVersion = "v4": is no version of jsonValidator',
+    ],
+    [
+      'a later version whose template names a Java class',
+      use('jsonValidator').replace('v1', 'v4'),
+      {
+        'jsonValidator_v4.yaml': specification('jsonValidator', ''),
+        'jsonValidator_v4.j2': '<class name="org.wso2.carbon.apimgt.gateway.mediators.JsonSchemaValidator"/>',
+      },
+      '',
+      'error Policies/jsonValidator_v4.j2:1: class/name = org.wso2.carbon.apimgt.gateway.mediators.JsonSchemaValidator: is a Java class',
+    ],
+    [
+      'the version that the platform ships, with files',
+      use('addHeader', H),
+      { 'addHeader_v1.yaml': specification('addHeader', ''), 'addHeader_v1.j2': '<drop/>' },
+      'addHeader_v1: constant',
+      'warning Policies: has files without effect: addHeader_v1 (the gateway runs policies of its own',
+    ],
+    [
+      'the version that the platform ships, with files that the use asks for',
+      use('addHeader').replace('{', '{policyType: api, '),
+      { 'addHeader_v1.yaml': specification('addHeader', ''), 'addHeader_v1.j2': '<drop/>' },
+      'addHeader_v1: heads',
+      '',
+    ],
+  ]
+describe('D255: a use of a built-in name with', () => {
+  for (const [what, uses, files, flow, said] of OF_A_BUILT_IN_NAME) {
+    test(`${what} is ${flow === '' ? 'an error' : flow}`, async t => {
+      const inFolder = Object.fromEntries(Object.entries(files).map(([name, text]) => [`Policies/${name}`, text]))
+      const apis = await load(t, { 'api.yaml': HEAD + policies('request', uses), ...inFolder })
+      if (said === '') assert.deepEqual(apis.said, [])
+      else assert.ok(apis.said.length === 1 && apis.said[0]!.startsWith(said), apis.said.join('\n'))
+      if (flow === '') assert.deepEqual(apis.apis, [])
+      else assert.equal(flowsOf(apis)[0], flow)
+    })
+  }
 })
 
 test('a sequence that runs an unknown one refuses its project, and may run those of the home', async t => {
