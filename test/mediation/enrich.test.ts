@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Message } from '../../src/mediation/message.ts'
 import { writeXml } from '../../src/mediation/xml-tree.ts'
-import { causes, run, testRefusals } from './test-sequences.ts'
+import { markupOf, type Value } from '../../src/mediation/value.ts'
+import { causes, file, parseFile, run, testRefusals } from './test-sequences.ts'
 
 const JSON_BODY = { a: { b: 1, list: [{ n: 1 }, { n: 2 }] }, name: 'x' }
 
@@ -17,6 +18,9 @@ function bodyOf({ payload }: Message): unknown {
   if (payload?.kind === 'xml') return writeXml(payload.root)
   return payload?.kind === 'text' ? payload.text : null
 }
+
+const REMAINS = { a: { b: 1, list: [{}] } }
+const OF_FILTER = { a: { list: [{ n: 2 }] }, name: 'x' }
 
 /** Children of enrich, and the JSON body after it. */
 const ON_JSON: readonly (readonly [string, unknown])[] = [
@@ -47,6 +51,12 @@ const ON_JSON: readonly (readonly [string, unknown])[] = [
   [`${custom('json-eval($.a.list)')}<target type="body"/>`, [{ n: 1 }, { n: 2 }]],
   [`${inline('<x xmlns="">1</x>')}<target type="body"/>`, '<x xmlns="">1</x>'],
   ['<target type="body" action="remove"/>', null],
+  // The nodes of a source are copied unless clone is false; values of JSON always are.
+  [`<source clone="false" xpath="json-eval($.a.b)"/>${into('json-eval($.name)')}`, { ...JSON_BODY, name: 1 }],
+  // With a source, `remove` takes what its paths find out of the body.
+  [`${custom('json-eval($.a.list[*].n,$.a.list[0],$.name)')}<target type="body" action="remove"/>`, REMAINS],
+  [`${custom("json-eval($['a'].list[?(@.n == 1)], $.a.b)")}<target type="body" action="remove"/>`, OF_FILTER],
+  [`${custom('json-eval($.none)')}<target type="body" action="remove"/>`, JSON_BODY],
 ]
 
 for (const [children, expected] of ON_JSON) {
@@ -72,7 +82,9 @@ const ON_XML: readonly (readonly [string, string])[] = [
   [into('//a/@k', 'remove'), '<r xmlns=""><a><b>1</b></a><c>2</c></r>'],
   [into('//none', 'remove'), XML_BODY],
   [custom('//b') + into('//c', 'child'), '<r xmlns=""><a k="v"><b>1</b></a><c>2<b>1</b></c></r>'],
-  [`<source xpath="//b"/>${into('//c', 'child')}`, '<r xmlns=""><a k="v"/><c>2<b>1</b></c></r>'],
+  [`<source xpath="//b"/>${into('//c', 'child')}`, '<r xmlns=""><a k="v"><b>1</b></a><c>2<b>1</b></c></r>'],
+  [`<source clone="false" xpath="//b"/>${into('//c', 'child')}`, '<r xmlns=""><a k="v"/><c>2<b>1</b></c></r>'],
+  [`${custom('//b | //c')}<target type="body" action="remove"/>`, '<r xmlns=""><a k="v"/></r>'],
   [`${custom('//a')}<target type="body"/>`, '<a k="v"><b>1</b></a>'],
   [`${inline('{"z":1}')}<target type="body"/>`, '{"z":1}'],
 ]
@@ -117,6 +129,90 @@ test('a part becomes a variable, and a property is removed', async () => {
   assert.equal(message.get('default', 'p'), undefined)
 })
 
+const STUDENTS = {
+  data: {
+    students: [
+      { id: '01', modules: ['CS001'] },
+      { id: '02', modules: ['CS011', 'CS012'] },
+    ],
+  },
+}
+const PARTS = '<source clone="true" type="custom" xpath="json-eval($.data.students[*].modules,$.data.students[0])"/>'
+
+test('the documented remove takes parts out of the body, and out of a property', async () => {
+  const left = { data: { students: [{ id: '02' }] } }
+  const { message } = await run(`<enrich>${PARTS}<target action="remove" type="body"/></enrich>`, { json: STUDENTS })
+  assert.deepEqual(bodyOf(message), left)
+  const steps =
+    '<enrich><source clone="false" type="body"/><target action="replace" type="property" property="s"/></enrich>' +
+    `<enrich>${PARTS}<target action="remove" type="property" property="s"/></enrich>`
+  const ran = await run(steps, { json: STUDENTS })
+  assert.deepEqual(ran.message.get('default', 's'), { kind: 'json', value: left })
+  assert.deepEqual(bodyOf(ran.message), STUDENTS)
+})
+
+test('remove with an XPath takes nodes out of a property, whose body stays', async () => {
+  const steps =
+    '<enrich><source type="body"/><target type="property" property="kept"/></enrich>' +
+    '<enrich><source xpath="//b"/><target type="property" property="kept" action="remove"/></enrich>'
+  const { message } = await run(MAKES_XML + steps)
+  assert.equal(markupOf(message.get('default', 'kept')!).replaceAll(' xmlns=""', ''), '<r><a k="v"/><c>2</c></r>')
+  assert.match(String(bodyOf(message)), /<b>1<\/b>/)
+})
+
+test('the documented child of a property: set where it is absent, then appended, by name or by expression', async () => {
+  const cars =
+    '<enrich><source type="inline"><Cars/></source><target action="child" type="property" property="C"/></enrich>'
+  const car = (target: string) =>
+    `<enrich><source type="inline"><Car>L</Car></source><target action="child" ${target}/></enrich>`
+  const ran = await run(cars + car('xpath="$ctx:C"') + car('type="property" property="C"'))
+  assert.deepEqual(causes(ran), [])
+  assert.equal(markupOf(ran.message.get('default', 'C')!), '<Cars><Car>L</Car><Car>L</Car></Cars>')
+})
+
+/** [property before, child, property after] */
+const CHILDREN: readonly (readonly [Value | undefined, string, unknown])[] = [
+  [{ kind: 'json', value: [1] }, '2', [1, 2]],
+  [{ kind: 'json', value: { a: 1 } }, '{"b":2}', { a: 1, b: 2 }],
+  ['[1]', '2', [1, 2]],
+  [undefined, '{"b":2}', { b: 2 }],
+]
+
+for (const [before, child, after] of CHILDREN) {
+  test(`JSON of a property: ${JSON.stringify(before)} with the child ${child}`, async () => {
+    const properties: Record<string, Value> = before === undefined ? {} : { p: before }
+    const target = '<target type="property" property="p" action="child"/>'
+    const { message } = await run(`<enrich>${inline(child)}${target}</enrich>`, { properties })
+    assert.deepEqual(message.get('default', 'p'), { kind: 'json', value: after })
+  })
+}
+
+const NO_CHILD = 'one.xml:1: the property holds neither JSON nor an element'
+
+test('a text property takes no child: the message is a fault', async () => {
+  const steps = `<enrich>${inline('1')}<target type="property" property="p" action="child"/></enrich>`
+  const ran = await run(steps, { properties: { p: 'text' } })
+  assert.deepEqual(
+    [ran.outcome, causes(ran)],
+    ['failed', ['one.xml:1: the property holds neither JSON nor an element']],
+  )
+})
+
+test('an expression names the target property, of any scope but transport', async () => {
+  const steps =
+    `<enrich>${inline('x')}<target xpath="$axis2:p"/></enrich>` +
+    `<enrich>${inline('y')}<target xpath="get-property('q')"/></enrich>` +
+    '<enrich><target xpath="$ctx:r" action="remove"/></enrich>'
+  const { message } = await run(steps, { properties: { r: 1 } })
+  const values = [message.get('axis2', 'p'), message.get('default', 'q'), message.get('default', 'r')]
+  assert.deepEqual(values, ['x', 'y', undefined])
+})
+
+test('remove names a source that has no effect', async () => {
+  const { warnings } = await parseFile(file(`<enrich>${inline('x')}<target type="body" action="remove"/></enrich>`))
+  assert.match(String(warnings), /^one\.xml:1: enrich\/source: has no effect/)
+})
+
 test('the envelope is a source, and replaces the message', async () => {
   const steps =
     '<enrich><source type="envelope"/><target type="property" property="e"/></enrich>' +
@@ -139,15 +235,18 @@ testRefusals([
   ['<enrich><source/><target type="body"/></enrich>', 'source/xpath: is missing'],
   ['<enrich><source type="property"/><target type="body"/></enrich>', 'source/property: is missing'],
   [
-    '<enrich><source type="inline" key="k"/><target type="body"/></enrich>',
-    'source/key: names a resource of a registry',
+    '<enrich><source type="inline" key="k">x</source><target type="body"/></enrich>',
+    'source: has both content and key',
   ],
+  ['<enrich><source xpath="json-eval($.a,)"/><target type="body" action="remove"/></enrich>', 'source/xpath'],
+  ['<enrich><source xpath="1"/><target type="body" action="remove"/></enrich>', 'source/xpath = 1: is no path'],
+  ['<enrich><source type="body"/><target xpath="$trp:a"/></enrich>', 'target/xpath = $trp:a: is a header field'],
   ['<enrich><source type="key"/><target type="body"/></enrich>', 'source/type = key: is only for a target'],
   ['<enrich><source type="body"/><target type="inline"/></enrich>', 'target/type = inline: is only for a source'],
   ['<enrich><source type="body"/><target xpath="1"/></enrich>', 'target/xpath = 1: is no path into the body'],
   ['<enrich><source type="body"/><target type="body" action="add"/></enrich>', 'target/action = add: expected one of'],
   [
-    '<enrich><source type="body"/><target type="property" property="p" action="child"/></enrich>',
-    'target/action = child: has no meaning for a property',
+    '<enrich><source type="body"/><target type="property" property="p" action="sibling"/></enrich>',
+    'target/action = sibling: has no meaning for a property',
   ],
 ])

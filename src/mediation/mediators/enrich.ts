@@ -1,86 +1,47 @@
 /** `<enrich>`: puts a part of the message, a property or a constant into another place of the message or a property. */
-import type { XmlElement } from '../../config/xml.ts'
-import type { Expression, JsonPath, XPathExpression } from '../expression.ts'
+import { servicesOf } from '../backend-calls.ts'
+import type { JsonPath, XPathExpression } from '../expression.ts'
 import { compileNodes } from '../expression-compiler.ts'
+import { jsonOf, jsonPayload } from '../formats/json-text.ts'
 import { editAll, jsonOfValue, type Location, locate, withChild, withKey, withSibling } from '../json-edit.ts'
 import { elementWithin, payloadElement } from '../json-xml.ts'
 import { MediationFault } from '../mediation-fault.ts'
 import { type CompileContext, mediator } from '../mediator.ts'
 import type { Message, Payload } from '../message.ts'
 import { payloadOfValue, valueOfPayload } from '../payload-value.ts'
-import type { SequenceParser } from '../sequence-parser.ts'
 import { bodyOf, envelope, soapVersion } from '../soap.ts'
 import { type Json, textOf, type Value } from '../value.ts'
 import { XmlDocument } from '../xml-edit.ts'
 import type { XmlElementNode, XmlNode } from '../xml-tree.ts'
+import {
+  type Action,
+  type EnrichSettings,
+  parseEnrich,
+  type Parts,
+  type Source,
+  type Target,
+} from './enrich-settings.ts'
 
-type PropertyScope = 'default' | 'variable'
-
-type Source =
-  | { readonly kind: 'expression'; readonly expression: Expression }
-  | { readonly kind: 'envelope' | 'body' }
-  | { readonly kind: 'property'; readonly scope: PropertyScope; readonly name: string }
-  | { readonly kind: 'inline'; readonly content: XmlElementNode | string }
-
-type Target =
-  | { readonly kind: 'json'; readonly path: JsonPath }
-  | { readonly kind: 'xml'; readonly expression: XPathExpression }
-  /** Renames the members that the path finds. */
-  | { readonly kind: 'key'; readonly path: JsonPath }
-  | { readonly kind: 'envelope' | 'body' }
-  | { readonly kind: 'property'; readonly scope: PropertyScope; readonly name: string }
-
-const ACTIONS = ['replace', 'child', 'sibling', 'remove'] as const
-type Action = (typeof ACTIONS)[number]
-
-interface EnrichSettings {
-  /** null: the action is `remove`. */
-  readonly source: Source | null
-  /** The source stays where it is; false: an element that an XPath finds moves. */
-  readonly isCopied: boolean
-  readonly target: Target
-  readonly action: Action
-}
-
-const TYPES = ['custom', 'envelope', 'body', 'property', 'variable', 'inline', 'key'] as const
+const NOT_ENRICHED = 'The message could not be enriched'
 
 export const enrich = mediator<EnrichSettings>({
   name: 'enrich',
   attributes: [],
   elements: ['source', 'target'],
-
-  parse(element, parser) {
-    const [given, into] = [parser.only(element, 'source'), parser.only(element, 'target')]
-    if (into === undefined) return parser.error(element, 'target', 'is missing', 'add <target>')
-    const action = parser.choice(into, 'action', ACTIONS, 'replace')
-    const target = parseTarget(into, parser)
-    if (target === undefined || action === undefined) return undefined
-    if (action !== 'replace' && target.kind === 'key') {
-      return parser.error(into, 'action', 'has no meaning for a key', 'remove it', action)
-    }
-    if (action !== 'replace' && action !== 'remove' && target.kind === 'property') {
-      return parser.error(into, 'action', 'has no meaning for a property', 'replace it', action)
-    }
-    if (action === 'remove') return { source: null, isCopied: true, target, action }
-    if (given === undefined) return parser.error(element, 'source', 'is missing', 'add <source>')
-    const source = parseSource(given, parser)
-    const isCopied = parser.flag(given, 'clone')
-    return source === undefined || isCopied === undefined ? undefined : { source, isCopied, target, action }
-  },
+  parse: parseEnrich,
 
   needs: () => 'worker',
 
-  compile({ source, isCopied, target, action }, context) {
-    const read = source === null ? () => '' : compileSource(source, context)
-    if (target.kind === 'property') {
-      const { scope, name } = target
-      return message => {
-        if (source === null) message.remove(scope, name)
-        else message.set(scope, name, read(message))
+  compile(settings, context) {
+    const { source } = settings
+    const write = compileWrite(settings, context)
+    if (source?.kind === 'entry') {
+      return async message => {
+        write(message, entryValue(await servicesOf(message).code.text(source.key), message))
         return true
       }
     }
-    const write = compileTarget(target, action, movedBy(source, isCopied), context)
+    const read = source === null ? () => '' : compileSource(source, context)
     return message => {
       write(message, read(message))
       return true
@@ -88,74 +49,94 @@ export const enrich = mediator<EnrichSettings>({
   },
 })
 
+function compileWrite({ source, removed, isCopied, target, action }: EnrichSettings, context: CompileContext): Write {
+  if (target.kind === 'property') return compileProperty(target, action, removed, context)
+  const leave = removed === null ? null : compileRemoval(removed, context)
+  if (leave === null) return compileTarget(target, action, movedBy(source, isCopied), context)
+  return message => {
+    const { payload } = message
+    const left = payload === null ? null : leave(message, payload)
+    if (left !== payload) message.payload = left
+  }
+}
+
 /** The expression whose nodes leave their place; null where they stay. */
 function movedBy(source: Source | null, isCopied: boolean): XPathExpression | null {
   if (isCopied || source?.kind !== 'expression') return null
   return source.expression.kind === 'xpath' ? source.expression : null
 }
 
-function parseSource(source: XmlElement, parser: SequenceParser): Source | undefined {
-  parser.checkAttributes(source, ['type', 'clone', 'xpath', 'property', 'key'])
-  const type = parser.choice(source, 'type', TYPES, 'custom')
-  if (type !== 'inline') {
-    parser.checkElements(source, [])
-    parser.checkNoText(source)
-  }
-  switch (type) {
-    case undefined:
-      return undefined
-    case 'custom': {
-      const expression = parser.expression(source, 'xpath')
-      return expression === undefined ? undefined : { kind: 'expression', expression }
+function compileProperty(
+  { scope, name }: Extract<Target, { kind: 'property' }>,
+  action: Action,
+  removed: Parts | null,
+  context: CompileContext,
+): Write {
+  if (action === 'replace') return (message, value) => message.set(scope, name, value)
+  if (removed === null && action === 'remove') return message => message.remove(scope, name)
+  const leave = removed === null ? null : compileRemoval(removed, context)
+  return (message, value) => {
+    const before = message.get(scope, name)
+    const isAbsent = before === undefined || before === ''
+    if (leave === null) {
+      message.set(scope, name, isAbsent ? structured(value) : withChildIn(structured(before), value))
+      return
     }
-    case 'property':
-    case 'variable': {
-      const name = parser.required(source, 'property')
-      return name === undefined
-        ? undefined
-        : { kind: 'property', scope: type === 'variable' ? 'variable' : 'default', name }
-    }
-    case 'inline':
-      return inlineSource(source, parser)
-    case 'key':
-      return parser.error(source, 'type', 'is only for a target', 'write the content inline', 'key')
-    default:
-      return { kind: type }
+    const payload = isAbsent ? null : payloadOfText(before, message)
+    if (payload === null) return
+    const left = leave(message, payload)
+    if (left === null) message.remove(scope, name)
+    else if (left !== payload) message.set(scope, name, valueOfPayload(left))
   }
 }
 
-function inlineSource(source: XmlElement, parser: SequenceParser): Source | undefined {
-  if (source.has('key')) {
-    return parser.error(source, 'key', 'names a resource of a registry, which there is none', 'write it inline')
-  }
-  const [inner, second] = source.children
-  if (second !== undefined) return parser.error(second, '', 'is a second element', 'put one element around both')
-  if (inner !== undefined) return { kind: 'inline', content: parser.tree(inner) }
-  return { kind: 'inline', content: source.text.trim() }
+/** A text that is a JSON object or array is its value. */
+function structured(value: Value): Value {
+  if (typeof value !== 'string') return value
+  const json = jsonOfValue(value)
+  return typeof json === 'object' && json !== null ? { kind: 'json', value: json } : value
 }
 
-function parseTarget(target: XmlElement, parser: SequenceParser): Target | undefined {
-  parser.checkAttributes(target, ['type', 'action', 'xpath', 'property'])
-  parser.checkElements(target, [])
-  parser.checkNoText(target)
-  const type = parser.choice(target, 'type', TYPES, 'custom')
-  if (type === undefined) return undefined
-  if (type === 'inline') return parser.error(target, 'type', 'is only for a source', 'name the place', 'inline')
-  if (type === 'envelope' || type === 'body') return { kind: type }
-  if (type === 'property' || type === 'variable') {
-    const name = parser.required(target, 'property')
-    return name === undefined ? undefined : { kind: 'property', scope: type === 'variable' ? type : 'default', name }
+/** The value of a property with a child in it. */
+function withChildIn(value: Value, child: Value): Value {
+  if (typeof value === 'object' && value.kind === 'json') {
+    return { kind: 'json', value: withChild(value.value, jsonOfValue(child)) }
   }
-  const expression = parser.expression(target, 'xpath')
-  if (expression === undefined) return undefined
-  if (expression.kind === 'json-path') return { kind: type === 'key' ? 'key' : 'json', path: expression.path }
-  if (expression.kind === 'xpath' && type === 'custom') return { kind: 'xml', expression }
-  const hint = type === 'key' ? 'write json-eval($.a)' : 'write json-eval($.a) or //a'
-  return parser.error(target, 'xpath', 'is no path into the body', hint, target.attribute('xpath'))
+  const [root] = typeof value === 'object' ? value.nodes : []
+  if (root === undefined || typeof root === 'string')
+    throw notEnriched('the property holds neither JSON nor an element')
+  const document = new XmlDocument({ kind: 'xml', root })
+  const { body } = document
+  document.append([...body.childNodes].find(({ nodeType }) => nodeType === body.nodeType) ?? body, nodesOfValue(child))
+  return valueOfPayload(document.payload())
+}
+
+/** What is left of a payload; the payload itself where the parts are not in it. */
+type Leave = (message: Message, payload: Payload) => Payload | null
+
+function compileRemoval(removed: Parts, { warn }: CompileContext): Leave {
+  if (removed.kind === 'json') {
+    return (_, payload) => {
+      if (payload.kind !== 'json') return payload
+      const json = jsonOf(payload)
+      const places = removed.paths.flatMap(path => locate(path, json))
+      return places.length === 0 ? payload : jsonPayload(editAll(json, places, () => undefined))
+    }
+  }
+  const find = compileNodes(removed.expression, warn)
+  return (message, payload) => {
+    const document = new XmlDocument(payload)
+    const nodes = find(message, document.root)
+    for (const node of nodes) document.remove(node)
+    return nodes.length === 0 ? payload : document.payload()
+  }
 }
 
 /** The closure throws MediationFault where there is no source. */
-function compileSource(source: Source, context: CompileContext): (message: Message) => Value {
+function compileSource(
+  source: Exclude<Source, { kind: 'entry' }>,
+  context: CompileContext,
+): (message: Message) => Value {
   switch (source.kind) {
     case 'expression': {
       const evaluate = context.compileExpression(source.expression)
@@ -185,13 +166,23 @@ function compileSource(source: Source, context: CompileContext): (message: Messa
 }
 
 function noSource(): MediationFault {
-  return new MediationFault({ message: 'The message could not be enriched', cause: 'there is no source' })
+  return notEnriched('there is no source')
+}
+
+function notEnriched(cause: string): MediationFault {
+  return new MediationFault({ message: NOT_ENRICHED, cause })
+}
+
+/** The text of an entry: JSON, an element of XML, or text. */
+function entryValue(text: string, message: Message): Value {
+  const value = inlineValue(text.trim())
+  if (typeof value !== 'string' || !value.startsWith('<')) return value
+  return valueOfPayload(servicesOf(message).parse(value, 'application/xml'))
 }
 
 function inlineValue(inline: XmlElementNode | string): Value {
   if (typeof inline !== 'string') return { kind: 'xml', nodes: [inline] }
-  const json = jsonOfValue(inline)
-  return typeof json === 'object' && json !== null ? { kind: 'json', value: json } : inline
+  return structured(inline)
 }
 
 function enveloped(payload: Payload): XmlElementNode {
@@ -263,8 +254,7 @@ function editPlaces(message: Message, path: JsonPath, edit: (json: Json, places:
 /** From the last place to the first one: an edit moves what comes after it. */
 function oneByOne(json: Json, places: readonly Location[], edit: (json: Json, at: Location) => Json): Json {
   if (places.length <= PLACES_MAX) return [...places].reverse().reduce(edit, json)
-  const cause = `the target has more than ${PLACES_MAX} places`
-  throw new MediationFault({ message: 'The message could not be enriched', cause })
+  throw notEnriched(`the target has more than ${PLACES_MAX} places`)
 }
 
 function jsonAction(json: Json, places: readonly Location[], action: Action, value: Value): Json {
