@@ -90,7 +90,7 @@ export class HandlersFilter implements DescribedFilter {
     const { view, changes, close } = openView(run.facts('request', 0), field => run.requestField(field), true)
     try {
       const result = module.request(view)
-      if (result instanceof Promise) throw new TypeError('a synchronous handler has returned a promise')
+      if (result instanceof Promise) return this.#waitsInVain(name, 'request', result)
       run.changeRequest(changes)
       return result === false ? REFUSED : undefined
     } catch (error) {
@@ -148,8 +148,9 @@ export class HandlersFilter implements DescribedFilter {
       if (call === undefined) continue
       const { view, changes, close } = openView(run.facts(phase, status), fieldAfter(all, field), phase === 'response')
       try {
-        if (call(view) instanceof Promise) throw new TypeError('a synchronous handler has returned a promise')
-        if (changes.length > 0) {
+        const result = call(view)
+        if (result instanceof Promise) this.#waitsInVain(name, phase, result)
+        else if (changes.length > 0) {
           // Throws where they do not fit.
           new HeadEdit([...all, ...changes], {})
           all = [...all, ...changes]
@@ -169,6 +170,19 @@ export class HandlersFilter implements DescribedFilter {
       },
       (error: Error) => this.failed(name, facts.phase, error.message),
     )
+  }
+
+  /** A synchronous handler has returned a promise, for which nobody waits. */
+  #waitsInVain(name: string, phase: Phase, result: Promise<unknown>): Outcome {
+    // A rejection that nobody handles would end the thread.
+    result.catch(() => undefined)
+    this.failed(name, phase, 'a synchronous handler has returned a promise')
+    return FAILED
+  }
+
+  /** A handler on this thread has left an error behind, of which no call of it hears. `name`: '' if unknown. */
+  failedDetached(name: string, error: unknown): void {
+    this.failed(name, 'detached', causeOf(error))
   }
 
   failed(name: string, phase: string, cause: string): void {

@@ -1,5 +1,6 @@
 /** Loads the handlers of the operator in a reactor, and starts the threads of those that do not run on it. */
 import { getCompileCacheDir } from 'node:module'
+import { takeErrorsOf } from './handler-errors.ts'
 import { HandlersFilter, type LoadedHandler } from '../filters/handlers.ts'
 import type { HandlerModule, HandlerReply } from '../filters/handler-interface.ts'
 import { loadWholeModule } from '../config/module-file.ts'
@@ -23,13 +24,20 @@ export interface HandlerThreadData {
   readonly compileCache: string | undefined
 }
 
+interface LoadedHandlers {
+  readonly filter: HandlersFilter
+  /** Takes the errors that handlers leave behind, on a thread of which nothing else hears of such errors. */
+  takeErrors(): void
+  close(): void
+}
+
 /** A handler that cannot be loaded refuses every request, with its cause in the log. */
 export async function loadHandlers(
   { handlers, threads, timeoutMs, heapBytes }: HandlersPlan,
   home: string,
   report: Report,
   metrics: MetricsColumn,
-): Promise<{ readonly filter: HandlersFilter; close(): void }> {
+): Promise<LoadedHandlers> {
   const workerData: HandlerThreadData = { home, compileCache: getCompileCacheDir() }
   const shared = allocateMemoryRows(threads)
   const options = { entry: ENTRY, workerData, threadsMax: threads, timeoutMs, heapBytes }
@@ -47,7 +55,8 @@ export async function loadHandlers(
     pool.close()
     children.close()
   }
-  return { filter, close }
+  const takeErrors = () => takeErrorsOf(handlers, home, (name, error) => filter.failedDetached(name, error))
+  return { filter, takeErrors, close }
 }
 
 function countsOf(limit: number, metrics: MetricsColumn): ThreadsObserver {

@@ -133,6 +133,7 @@ const handlers =
         report,
         new MetricsColumn(plan.metrics, plan.reactor),
       )
+handlers?.takeErrors()
 
 function report(
   level: 'debug' | 'info' | 'warn' | 'error',

@@ -1,0 +1,45 @@
+/**
+ * Errors that handlers leave on the thread of their reactor: a promise that rejects and that nobody waits for, or a
+ * timer that throws. Node would end the thread, with all its connections.
+ */
+import { realpathSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+
+interface HandlerPath {
+  readonly name: string
+  /** Path of the module inside the home. */
+  readonly path: string
+}
+
+/**
+ * Takes the errors of these handlers on this thread. `failed`: hears of each, with the name of the handler, or '' where
+ * the error does not tell. An exception that no handler has thrown ends the thread as before.
+ */
+export function takeErrorsOf(
+  handlers: readonly HandlerPath[],
+  home: string,
+  failed: (name: string, error: unknown) => void,
+): void {
+  const places = handlers.map(({ name, path }) => ({ name, place: placeOf(home, path) }))
+  const nameOf = (error: unknown): string => {
+    const stack = error instanceof Error ? (error.stack ?? '') : ''
+    return places.find(({ place }) => place !== '' && stack.includes(place))?.name ?? ''
+  }
+  // A rejection may have no stack, or one of Node alone, so each is taken.
+  process.on('unhandledRejection', error => failed(nameOf(error), error))
+  process.on('uncaughtException', error => {
+    const name = nameOf(error)
+    if (name === '') throw error
+    failed(name, error)
+  })
+}
+
+/** How a stack names the module, which `config/module-file.ts` has loaded; '' where its file is not there. */
+function placeOf(home: string, path: string): string {
+  try {
+    return `${pathToFileURL(realpathSync(resolve(home, path))).href}?`
+  } catch {
+    return ''
+  }
+}
