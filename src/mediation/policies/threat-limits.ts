@@ -1,7 +1,6 @@
-/** Limits of threat protection on JSON values and XML trees; each function returns the first violation, '' for none. */
-import { rawDigits } from '../formats/json-text.ts'
-import type { Json } from '../value.ts'
-import type { XmlElementNode } from '../xml-tree.ts'
+/** Limits of threat protection on JSON texts and XML trees; each function returns the first violation, '' for none. */
+import { decodedText, jsonTokens } from '../formats/json-tokens.ts'
+import { elementsOf, type XmlElementNode } from '../xml-tree.ts'
 
 /** 0: no limit. */
 export interface JsonLimits {
@@ -35,28 +34,32 @@ function exceeds(count: number, limit: number): boolean {
   return limit > 0 && count > limit
 }
 
-export function jsonViolation(root: Json, limits: JsonLimits): string {
-  const pending: { readonly json: Json; readonly depth: number }[] = [{ json: root, depth: 1 }]
-  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-    const { json, depth } = next
-    if (typeof json === 'string') {
-      if (exceeds(json.length, limits.maxStringLength)) return `a text is longer than ${limits.maxStringLength}`
+/** `text`: well-formed JSON. A member counts also where its name repeats, because the backend gets all of them. */
+export function jsonViolation(text: string, limits: JsonLimits): string {
+  const open: { readonly isArray: boolean; count: number }[] = []
+  for (const token of jsonTokens(text)) {
+    const { kind } = token
+    if (kind === 'end') {
+      open.pop()
       continue
     }
-    if (typeof json !== 'object' || json === null || rawDigits(json) !== undefined) continue
-    if (exceeds(depth, limits.maxDepth)) return `the depth is more than ${limits.maxDepth}`
-    const entries = Array.isArray(json) ? null : Object.entries(json as { readonly [name: string]: Json })
-    if (entries === null) {
-      const items = json as readonly Json[]
-      if (exceeds(items.length, limits.maxArrayElements))
-        return `an array has more than ${limits.maxArrayElements} items`
-      for (const item of items) pending.push({ json: item, depth: depth + 1 })
-      continue
+    const parent = open.at(-1)
+    if (parent !== undefined && parent.isArray === (kind !== 'name')) {
+      const [limit, violation] = parent.isArray
+        ? [limits.maxArrayElements, `an array has more than ${limits.maxArrayElements} items`]
+        : [limits.maxProperties, `an object has more than ${limits.maxProperties} members`]
+      if (exceeds(++parent.count, limit)) return violation
     }
-    if (exceeds(entries.length, limits.maxProperties)) return `an object has more than ${limits.maxProperties} members`
-    for (const [name, value] of entries) {
-      if (exceeds(name.length, limits.maxKeyLength)) return `a name is longer than ${limits.maxKeyLength}`
-      pending.push({ json: value, depth: depth + 1 })
+    if (kind === 'array' || kind === 'object') {
+      open.push({ isArray: kind === 'array', count: 0 })
+      if (exceeds(open.length, limits.maxDepth)) return `the depth is more than ${limits.maxDepth}`
+    } else if (kind !== 'scalar') {
+      const limit = kind === 'name' ? limits.maxKeyLength : limits.maxStringLength
+      // Escapes make a text no longer.
+      if (!exceeds(token.end - token.start - 2, limit)) continue
+      if (exceeds(decodedText(text, token).length, limit)) {
+        return `a ${kind === 'name' ? 'name' : 'text'} is longer than ${limit}`
+      }
     }
   }
   return ''
@@ -71,7 +74,7 @@ export function xmlViolation(root: XmlElementNode, limits: XmlLimits): string {
     if (exceeds(++elements, limits.maxElements)) return `the document has more than ${limits.maxElements} elements`
     const violation = elementViolation(node, limits)
     if (violation !== '') return violation
-    for (const child of node.children) if (typeof child !== 'string') pending.push({ node: child, depth: depth + 1 })
+    for (const child of elementsOf(node)) pending.push({ node: child, depth: depth + 1 })
   }
   return ''
 }
@@ -83,6 +86,7 @@ function elementViolation({ attributes, children }: XmlElementNode, limits: XmlL
     return `the value of an attribute is longer than ${limits.maxAttributeLength}`
   }
   const texts = children.filter(child => typeof child === 'string')
+  // Array instructions count as elements: they are as much work.
   if (exceeds(children.length - texts.length, limits.maxChildren)) {
     return `an element has more than ${limits.maxChildren} child elements`
   }

@@ -74,9 +74,8 @@ export const jsonThreatProtection = mediator<JsonLimits>({
   needs: () => 'worker',
   compile: limits => message => {
     if (formatOfBody(message, 'JSON threat protection') !== 'json') return true
-    readPayload(message, 'JSON threat protection')
-    const { json } = message
-    const violation = json === undefined ? '' : jsonViolation(json, limits)
+    const payload = readPayload(message, 'JSON threat protection')
+    const violation = payload?.kind === 'json' ? jsonViolation(payload.text, limits) : ''
     return violation === '' || refuse(message, 'JSON threat protection', violation)
   },
 })

@@ -20,6 +20,18 @@ const MESSAGES: readonly (readonly [steps: string, given: GivenMessage, violatio
   ['<jsonThreatProtection maxKeyLength="3"/>', { body: '{"abcd":1}' }, 'a name is longer than 3'],
   ['<jsonThreatProtection maxStringLength="3"/>', { body: '{"abcd":"abc"}' }, ''],
   ['<jsonThreatProtection maxStringLength="3"/>', { body: '["abcd"]' }, 'a text is longer than 3'],
+  // Members whose names repeat.
+  ['<jsonThreatProtection maxStringLength="3"/>', { body: '{"a":"abcd","a":""}' }, 'a text is longer than 3'],
+  ['<jsonThreatProtection maxDepth="2"/>', { body: '{"a":[[1]],"a":1}' }, 'the depth is more than 2'],
+  ['<jsonThreatProtection maxProperties="1"/>', { body: '{"a":1,"a":2}' }, 'an object has more than 1 members'],
+  ['<jsonThreatProtection maxKeyLength="1"/>', { body: '{"a":{"bc":1},"a":2}' }, 'a name is longer than 1'],
+  ['<jsonThreatProtection maxArrayElements="1"/>', { body: '{"a":[1,2],"a":[]}' }, 'an array has more than 1 items'],
+  // Lengths are those of the characters that escapes stand for.
+  ['<jsonThreatProtection maxStringLength="3" maxKeyLength="1"/>', { body: '{"\\u0061":"\\n\\\\\\""}' }, ''],
+  ['<jsonThreatProtection maxStringLength="3"/>', { body: '["\\n\\\\\\"x"]' }, 'a text is longer than 3'],
+  ['<jsonThreatProtection maxArrayElements="3"/>', { body: ' [ -1.5e+3 , true,[ ] ]\n' }, ''],
+  ['<jsonThreatProtection maxArrayElements="2"/>', { body: '[null,"",{}]' }, 'an array has more than 2 items'],
+  ['<jsonThreatProtection maxStringLength="1"/>', { body: '"ab"' }, 'a text is longer than 1'],
   ['<jsonThreatProtection maxDepth="1"/>', { body: '<a><b/></a>', type: XML }, ''],
   ['<jsonThreatProtection maxDepth="1"/>', {}, ''],
   ['<jsonThreatProtection/>', { body: '{"a":' }, 'the body is not JSON: it ends too early'],
