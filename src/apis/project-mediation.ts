@@ -93,9 +93,7 @@ function summaryOf(mediation: MediationDefinition): string {
   const operations = Object.keys(byOperation).length
   const ofFlows = FLOWS.flatMap(flow => {
     const own = flow === 'fault' ? [] : (first?.[flow] ?? [])
-    // The order of flows (plan/mediation-planning.ts): responses meet the policies first.
-    const of = flow === 'response' ? [policies, extensions] : [extensions, policies]
-    const names = [...own, ...of.flatMap(each => each[flow])]
+    const names = [...own, ...extensions[flow], ...policies[flow]]
     return names.length === 0 ? [] : `${flow} ${abbreviatedList(names, NAMES_MAX)}`
   })
   const ofOperations = operations === 0 ? [] : [`policies of ${counted(operations, 'operation')}`]

@@ -49,7 +49,7 @@ export async function loadNeeds(definitions: readonly ApiDefinition[], { files }
   return hasFlows ? (await import('../mediation/needs.ts')).needsOf : NO_NEEDS
 }
 
-/** Null: every message of the API passes as it is. */
+/** Null: every message of the API passes as it is. The order of sequences is that of D720 in every flow. */
 export function mediationPlan(api: ApiDefinition, { files }: SequenceSet, needsOf: NeedsOf): ApiMediationPlan | null {
   const {
     sequences,
@@ -68,7 +68,7 @@ export function mediationPlan(api: ApiDefinition, { files }: SequenceSet, needsO
   const [allIn, allOut, allFault] = [ofAll('In'), ofAll('Out'), ofAll('Fault')]
   const request = [...first.request, ...allIn, ...ofApi('In', extensions.request), ...policies.request]
   const last = own.has(DESTINATION_SEQUENCE) ? [DESTINATION_SEQUENCE] : []
-  const response = [...allOut, ...ofApi('Out', extensions.response)]
+  const response = [...allOut, ...ofApi('Out', extensions.response), ...policies.response]
   const fault = [...allFault, ...ofApi('Fault', extensions.fault), ...policies.fault]
   const flow = (names: readonly string[]): FlowPlan =>
     names.length === 0 ? NO_FLOW : { sequences: names, needs: needsOf(names, lookup) }
@@ -83,10 +83,7 @@ export function mediationPlan(api: ApiDefinition, { files }: SequenceSet, needsO
   const admitted = (own: FlowPlan): FlowPlan => (admission === undefined ? own : { ...own, needs: 'worker' })
   const flowsWith = (operation: FlowNames, readsFirst: boolean): FlowsPlan => ({
     request: admitted(flow([...request, ...operation.request, ...last])),
-    response: responseFlow([
-      ...(readsFirst ? first.response : []),
-      ...[...policies.response, ...operation.response, ...response],
-    ]),
+    response: responseFlow([...(readsFirst ? first.response : []), ...response, ...operation.response]),
     fault: faultFlow([...fault, ...operation.fault]),
   })
   const flows = flowsWith(NO_FLOW_NAMES, true)

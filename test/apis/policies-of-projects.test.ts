@@ -324,9 +324,9 @@ test('check names the sequences and policies of each flow in the order in which 
   const apis = await load(t, { 'api.yaml': `${HEAD}  apiPolicies:\n${flows.join('')}`, ...files })
   assert.deepEqual(apis.said, [])
   const [summary] = mediationSummaries(apis.apis)
-  assert.equal(summary!.expected, 'runs request i, addHeader_v1; response addHeader_v1#2, o')
+  assert.equal(summary!.expected, 'runs request i, addHeader_v1; response o, addHeader_v1#2')
   const ran = flowsOf(apis).map(flow => flow.split(': ')[0])
-  assert.deepEqual(ran, ['i, addHeader_v1', 'addHeader_v1#2, o', ''])
+  assert.deepEqual(ran, ['i, addHeader_v1', 'o, addHeader_v1#2', ''])
 })
 
 test('equal uses share a sequence, others have names of their own, and order is obeyed', async t => {

@@ -81,7 +81,7 @@ async function ofProject(): Promise<MediationDefinition> {
   }
 }
 
-test('flows run in the documented order', async t => {
+test('D720: every flow runs sequences of all APIs, of the API, policies of the API and of the operation', async t => {
   const all = ['WSO2AM--Ext--In', 'WSO2AM--Ext--Out', 'WSO2AM--Ext--Fault', 'Pets:v1.0.0--Out']
   const plan = mediationPlan(
     api(await ofProject()),
@@ -90,12 +90,12 @@ test('flows run in the documented order', async t => {
   )
   assert.deepEqual(names(plan?.flows), [
     'WSO2AM--Ext--In own policy',
-    'policy WSO2AM--Ext--Out out',
+    'WSO2AM--Ext--Out out policy',
     'WSO2AM--Ext--Fault own policy fault',
   ])
   assert.deepEqual(names(plan?.byOperation['GET /a']), [
     'WSO2AM--Ext--In own policy ofGet',
-    'policy make WSO2AM--Ext--Out out',
+    'WSO2AM--Ext--Out out policy make',
     'WSO2AM--Ext--Fault own policy fault',
   ])
 })

@@ -1,0 +1,140 @@
+/** The order of flows, from the files of a home to the wire: literal expectations, computed by nothing of the gateway. */
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { ApiProjects } from '../../src/apis/api-projects.ts'
+import { needsOf } from '../../src/mediation/needs.ts'
+import { loadSequences } from '../../src/mediation/sequence-files.ts'
+import { mediationPlan } from '../../src/plan/mediation-planning.ts'
+import { temporaryHome } from '../config/temporary-home.ts'
+import { operation } from '../harness/filter-chain.ts'
+import { startGateway } from '../harness/gateway.ts'
+import { openProject } from '../harness/open-project.ts'
+import { connectPeer, refusingPort } from '../harness/peers.ts'
+import { takeResponse } from '../harness/responses.ts'
+import { says, startBackend } from '../harness/sequence-calls.ts'
+import { file } from '../mediation/test-sequences.ts'
+
+const FLOWS = ['request', 'response', 'fault'] as const
+const FLOW_OF = { In: 'request', Out: 'response', Fault: 'fault' } as const
+const ENDS = ['In', 'Out', 'Fault'] as const
+
+/** Appends a name to the list that the message carries, and sends the list so far. */
+function mark(name: string, more: string): string {
+  const order = `<property name="order" expression="fn:concat($ctx:order, '${name};')"/>`
+  return `${more}${order}<property name="X-Order" expression="$ctx:order" scope="transport"/>`
+}
+
+const POLICY = `type: operation_policy_specification
+version: v4.1.0
+data:
+  category: Mediation
+  name: mark
+  version: v1
+  applicableFlows: [request, response, fault]
+  policyAttributes: [{name: name, type: String, required: true}]
+`
+
+const ENDPOINT = { endpoint_type: 'http', production_endpoints: { url: 'http://backend.example' } }
+
+/** Uses of a policy in every flow. */
+function policies(use: (flow: string) => object) {
+  return Object.fromEntries(FLOWS.map(flow => [flow, [use(flow)]]))
+}
+
+function marks(prefix: string) {
+  return policies(flow => ({
+    policyName: 'mark',
+    policyVersion: 'v1',
+    parameters: { name: `${prefix}-${flow}` },
+  }))
+}
+
+/** A home whose sequences, and the policies of whose API, run `steps` of their names. */
+function homeOf(t: TestContext, steps: (name: string) => string, uses: object, template = ''): string {
+  const sequences = (folder: string, owner: string, prefix: string) =>
+    ENDS.map(end => {
+      const name = `${owner}--${end}`
+      return [`${folder}/${name}.xml`, file(steps(`${prefix}-${FLOW_OF[end]}`), name)] as const
+    })
+  return temporaryHome(t, {
+    ...Object.fromEntries(sequences('synapse-configs/default/sequences', 'WSO2AM--Ext', 'all')),
+    ...Object.fromEntries(sequences('apis/Pets/Sequences', 'Pets:v1.0.0', 'api')),
+    'apis/Pets/api.yaml': openProject({ name: 'Pets', context: '/pets', endpointConfig: ENDPOINT, ...uses }),
+    ...(template === ''
+      ? {}
+      : { 'apis/Pets/Policies/mark_v1.yaml': POLICY, 'apis/Pets/Policies/mark_v1.j2': template }),
+  })
+}
+
+/** A gateway with the API of the home at `/a`, and at `/refused`, where no backend listens. */
+async function startHome(t: TestContext, home: string) {
+  const projects = new ApiProjects(home)
+  const { apis, errors } = projects.load(undefined, undefined, undefined, await projects.read())
+  assert.deepEqual(errors, [])
+  const sequences = await loadSequences(home)
+  const mediation = mediationPlan(apis[0]!, sequences, needsOf)!
+  const backend = await startBackend(t, { '/x': says(200, '{"own":1}'), '/y': says(200, '{"own":1}') })
+  const refusing = await refusingPort()
+  t.after(() => refusing.close())
+  const overrides = { mediation, resources: ['GET /x', 'GET /y'].map(operation) }
+  const at = (context: string, port: number) => ({ context, port, overrides })
+  const faults = { sequences: [...sequences.files.values()].map(({ plan }) => plan), aiSequence: '' }
+  const gateway = await startGateway([at('/a', backend.port), at('/refused', refusing.port)], { faults })
+  t.after(() => gateway.stop())
+  const ask = async (path: string) => {
+    const client = await connectPeer(gateway.port)
+    t.after(() => client.destroy())
+    client.send(`GET ${path} HTTP/1.1\r\nHost: h\r\n\r\n`)
+    return takeResponse(client)
+  }
+  return { backend, ask }
+}
+
+const REQUEST = 'all-request;api-request;policy-request;'
+const RESPONSE = 'all-response;api-response;policy-response;'
+const FAULT = 'all-fault;api-fault;policy-fault;'
+/** [path, X-Order of the backend, null where it gets no request; X-Order of the client]. */
+const ORDERS: readonly (readonly [path: string, backend: string | null, client: string])[] = [
+  ['/a/x', `${REQUEST}operation-request;`, `${REQUEST}operation-request;${RESPONSE}operation-response;`],
+  ['/a/y', REQUEST, REQUEST + RESPONSE],
+  ['/refused/x', null, `${REQUEST}operation-request;${FAULT}operation-fault;`],
+  ['/refused/y', null, REQUEST + FAULT],
+]
+
+for (const isOnWorker of [false, true]) {
+  const where = isOnWorker ? 'a worker' : 'the reactor'
+  test(`D720: sequences of all APIs, of the API, policies of the API and of the operation run in turn on ${where}`, async t => {
+    const more = isOnWorker ? '<property name="p" expression="json-eval($.own)"/>' : ''
+    const operations = [
+      { target: '/x', verb: 'GET', operationPolicies: marks('operation') },
+      { target: '/y', verb: 'GET' },
+    ]
+    const uses = { apiPolicies: marks('policy'), operations }
+    const home = homeOf(t, name => mark(name, more), uses, mark('{{ name }}', more))
+    const { backend, ask } = await startHome(t, home)
+    for (const [path, sent, got] of ORDERS) {
+      backend.received.length = 0
+      const { fields } = await ask(path)
+      const order = /^x-order: (.*)\r$/im.exec(backend.received[0]?.head ?? '')?.[1]
+      assert.deepEqual(
+        [order ?? null, fields.get('x-order')?.join()],
+        [sent?.trimStart() ?? null, got.trimStart()],
+        path,
+      )
+    }
+  })
+}
+
+test('D720: of a sequence of all APIs and a policy that set one field, the policy wins in every flow', async t => {
+  const uses = policies(flow => ({
+    policyName: 'setHeader',
+    policyVersion: 'v1',
+    parameters: { headerName: 'X-Both', headerValue: `policy-${flow}` },
+  }))
+  const set = (name: string) => `<property name="X-Both" value="${name}" scope="transport"/>`
+  const { backend, ask } = await startHome(t, homeOf(t, set, { apiPolicies: uses }))
+  const got = await ask('/a/x')
+  assert.match(backend.received[0]!.head, /^x-both: policy-request\r$/im)
+  assert.deepEqual(got.fields.get('x-both'), ['policy-response'])
+  assert.deepEqual((await ask('/refused/x')).fields.get('x-both'), ['policy-fault'])
+})
