@@ -2,9 +2,11 @@
 import type { Expression, JsonPath, Operator, XPathExpression } from './expression.ts'
 import { formatDate } from './date-pattern.ts'
 import { FUNCTIONS } from './functions.ts'
+import { propertyOf } from './get-property.ts'
 import { jsonView } from './json-xml.ts'
 import type { Message } from './message.ts'
 import { jsonPathLibrary } from './lazy-libraries.ts'
+import { environmentReader } from './outer-values.ts'
 import { isTrue, plain, VALUE_FUNCTIONS } from './value-functions.ts'
 import { booleanOf, type Json, memberOf, numberOf, textOf, type Value, valueOfJson } from './value.ts'
 import { compileNodes as compileXPathNodes, compileXPath, type FindNodes } from './xpath-expression.ts'
@@ -22,6 +24,18 @@ export function compileExpression(expression: Expression, warn: (cause: string) 
     case 'property': {
       const { scope, name } = expression
       return message => message.get(scope, name) ?? ''
+    }
+    case 'environment': {
+      const read = environmentReader(expression.name)
+      return message => read(message.secrets)
+    }
+    case 'lookup': {
+      const of = expression.of.map(argument => compileExpression(argument, warn))
+      return message =>
+        propertyOf(
+          message,
+          of.map(evaluate => textOf(evaluate(message))),
+        )
     }
     case 'to':
       return message => message.to

@@ -5,16 +5,11 @@
 import { DATE_PATTERN, datePatternError } from './date-pattern.ts'
 import type { Expression, JsonPath, Operator } from './expression.ts'
 import type { ExpressionSyntax, XPathClass, XPathNode } from './expression-syntax.ts'
-import {
-  CHARSETS,
-  EXTENSIONS,
-  FUNCTIONS,
-  FUNCTIONS_NAMESPACE,
-  LATER_FUNCTIONS,
-  SEQUENCE_NAMESPACE,
-} from './functions.ts'
+import { CHARSETS, EXTENSIONS, FUNCTIONS, FUNCTIONS_NAMESPACE, SEQUENCE_NAMESPACE } from './functions.ts'
 import { type Scope, SCOPE_PREFIXES, SCOPES } from './message.ts'
+import { isSystemProperty, isVariableName, SYSTEM_PROPERTIES } from './outer-values.ts'
 import { parseValueExpression } from './value-expression-parser.ts'
+import { ExpressionError, withoutPrefixes, withQuotedPaths } from './xpath-text.ts'
 
 interface ParsedExpression {
   /** undefined where the text is refused. */
@@ -22,17 +17,6 @@ interface ParsedExpression {
   /** Reason of a refusal, and what to do about it; '' otherwise. */
   readonly why: string
   readonly hint: string
-}
-
-/** Thrown and caught within this file. */
-class ExpressionError extends Error {
-  override readonly name = 'ExpressionError'
-  readonly hint: string
-
-  constructor(why: string, hint: string) {
-    super(why)
-    this.hint = hint
-  }
 }
 
 const LENGTH_MAX = 8192
@@ -47,8 +31,17 @@ const NODE_FUNCTIONS: Readonly<Record<string, readonly [least: number, most: num
   'local-name': [0, 1],
   'namespace-uri': [0, 1],
 }
+/** Variables that are elements of the Envelope: `$env` is the Envelope itself. */
+const DOCUMENT_VARIABLES = ['body', 'header', 'env']
 /** Without arguments these are about the context node. */
 const ABOUT_CONTEXT = ['string', 'number', 'string-length', 'normalize-space']
+
+/** Scopes of the reference platform that have no counterpart, and what to use instead. */
+const ABSENT_SCOPES: Readonly<Record<string, string>> = {
+  file: "property files are not read: write get-property('env', 'NAME')",
+  registry: 'there is no registry: write the value in a <property> or read a variable of the environment',
+  func: 'there are no sequence templates: set a property in front of <sequence>',
+}
 
 const OPERATIONS: Partial<Record<XPathClass, Operator>> = {
   OrOperation: 'or',
@@ -68,11 +61,16 @@ const OPERATIONS: Partial<Record<XPathClass, Operator>> = {
 
 type Namespaces = (prefix: string) => string | undefined
 
+/** Stands for nodes of a document: the library evaluates the expression around them. */
+const OF_DOCUMENT: Expression = { kind: 'literal', value: '' }
+
 /** State of parsing one expression. */
 interface Parse {
   readonly namespaceOf: Namespaces
   readonly namespaces: Record<string, string>
   readonly jsonPaths: JsonPath[]
+  /** Variables of the environment that it reads. */
+  readonly environment: string[]
   /** The expression has a location path, or a function about nodes. */
   needsDocument: boolean
   /** A JSONPath ends with the function length(). */
@@ -104,12 +102,15 @@ export class ExpressionParser {
   #xpath(text: string, namespaceOf: Namespaces): Expression {
     const quoted = withQuotedPaths(text)
     const none = { needsDocument: false, countsItems: false, depth: 0 }
-    const state: Parse = { namespaceOf, namespaces: {}, jsonPaths: [], ...none }
+    const state: Parse = { namespaceOf, namespaces: {}, jsonPaths: [], environment: [], ...none }
     const expression = this.#node(this.#parse(quoted), state)
     if (!state.needsDocument) return expression
     if (state.countsItems)
       throw new ExpressionError('has length() beside a location path', 'set a property with one of them')
-    return { kind: 'xpath', text: quoted, namespaces: state.namespaces, jsonPaths: state.jsonPaths }
+    const { namespaces, jsonPaths, environment } = state
+    const own = withoutPrefixes(quoted, prefix => namespaces[prefix] === FUNCTIONS_NAMESPACE)
+    const parsed = { kind: 'xpath', text: own, namespaces, jsonPaths } as const
+    return environment.length === 0 ? parsed : { ...parsed, environment }
   }
 
   parseJsonPath(text: string): ParsedExpression {
@@ -178,13 +179,13 @@ export class ExpressionParser {
       if (typeof nodeTest.prefix === 'string') resolve(nodeTest.prefix, state)
       for (const predicate of predicates) this.#node(predicate, state)
     }
-    return filter === undefined ? { kind: 'literal', value: '' } : this.#node(filter, state)
+    return filter === undefined ? OF_DOCUMENT : this.#node(filter, state)
   }
 
   #variable(variable: string, state: Parse): Expression {
-    if (variable === 'body' || variable === 'header') {
+    if (DOCUMENT_VARIABLES.includes(variable)) {
       state.needsDocument = true
-      return { kind: 'literal', value: '' }
+      return OF_DOCUMENT
     }
     const [prefix = '', name = ''] = variable.includes(':') ? variable.split(':') : ['', variable]
     if (prefix === 'url') return this.#property('default', `query.param.${name}`)
@@ -192,7 +193,7 @@ export class ExpressionParser {
     if (scope !== undefined) return this.#property(scope, name)
     throw new ExpressionError(
       `there is no variable $${variable}`,
-      'known variables are $ctx:name, $axis2:name, $trp:name, $operation:name, $var:name, $url:name, $body, $header',
+      'known are $ctx:name, $axis2:name, $trp:name, $operation:name, $var:name, $url:name, $body, $header, $env',
     )
   }
 
@@ -224,29 +225,29 @@ export class ExpressionParser {
     const name = qualified.slice(at + 1)
     const namespace = at === -1 ? '' : namespaceOfFunction(qualified.slice(0, at), state)
     const isExtension = EXTENSIONS.includes(name)
-    const isLater = LATER_FUNCTIONS.includes(name)
     const isXPath = !isExtension && (Object.hasOwn(FUNCTIONS, name) || Object.hasOwn(NODE_FUNCTIONS, name))
-    if (namespace === '' && (isExtension || (isXPath && !isLater))) return name
+    if (namespace === '' && (isExtension || isXPath)) return name
     if (namespace === SEQUENCE_NAMESPACE && isExtension) return name
-    if (namespace === FUNCTIONS_NAMESPACE && isXPath && !Object.hasOwn(NODE_FUNCTIONS, name)) return name
-    const hint = isLater ? `declare the prefix of ${FUNCTIONS_NAMESPACE}` : 'see the functions of the sequence language'
-    throw new ExpressionError(`there is no function ${qualified}()`, hint)
+    if (namespace === FUNCTIONS_NAMESPACE && isXPath) return name
+    throw new ExpressionError(`there is no function ${qualified}()`, 'see the functions of the sequence language')
   }
 
   #getProperty(of: readonly Expression[], state: Parse): Expression {
-    const texts = of.map(argument => (argument.kind === 'literal' ? String(argument.value) : ''))
-    const [name = ''] = texts.slice(-1)
-    if (texts.includes(''))
-      throw new ExpressionError('get-property() needs names in quotes', "write get-property('name')")
-    if (texts[0] === 'SYSTEM_DATE') return clock(texts[1] ?? DATE_PATTERN)
-    if (texts.length === 1 && name === 'SYSTEM_TIME') return { kind: 'clock', pattern: '' }
-    const scope = SCOPES.get(texts.length === 1 ? 'default' : texts[0]!)
-    if (scope === undefined) {
-      throw new ExpressionError(`there is no scope ${texts[0]}`, `known scopes are ${[...SCOPES.keys()].join(', ')}`)
-    }
+    const texts = of.map(each => (each.kind === 'literal' && each !== OF_DOCUMENT ? String(each.value) : null))
+    if (texts.includes('')) throw new ExpressionError('get-property() has an empty name', "write get-property('name')")
+    const [scope, name] = texts.length === 1 ? ['default', texts[0]!] : [texts[0]!, texts[1]!]
+    if (scope === 'env') return environmentVariable(name, state)
+    if (scope !== null) checkScope(scope, name)
+    // Only the message tells which property it is.
+    if (scope === null || name === null) return { kind: 'lookup', of }
+    if (scope === 'SYSTEM_DATE') return clock(name)
+    if (scope === 'system') return { kind: 'lookup', of }
+    if (texts.length === 2) return this.#property(SCOPES.get(scope)!, name)
+    if (name === 'SYSTEM_DATE') return clock(DATE_PATTERN)
+    if (name === 'SYSTEM_TIME') return { kind: 'clock', pattern: '' }
     // Whether the payload is a SOAP Fault.
-    if (texts.length === 1 && name === 'FAULT') state.needsDocument = true
-    return texts.length === 1 && name === 'To' ? { kind: 'to' } : this.#property(scope, name)
+    if (name === 'FAULT') state.needsDocument = true
+    return name === 'To' ? { kind: 'to' } : this.#property('default', name)
   }
 
   #jsonEval(argument: Expression, state: Parse): Expression {
@@ -260,6 +261,28 @@ export class ExpressionParser {
     state.jsonPaths.push(path)
     return { kind: 'json-path', path }
   }
+}
+
+/** Refuses a scope of `get-property` that is none, and a name that it lacks. `name`: null where a message tells it. */
+function checkScope(scope: string, name: string | null): void {
+  if (scope === 'system') {
+    if (name !== null && isSystemProperty(name)) return
+    const known = `known ones are ${SYSTEM_PROPERTIES.join(', ')}; others: get-property('env', 'NAME')`
+    throw new ExpressionError(`there is no system property ${name ?? 'that a message names'}`, known)
+  }
+  if (scope === 'SYSTEM_DATE' || SCOPES.has(scope)) return
+  const known = [...SCOPES.keys(), 'env', 'system'].join(', ')
+  const hint = Object.hasOwn(ABSENT_SCOPES, scope) ? ABSENT_SCOPES[scope]! : `known scopes are ${known}`
+  throw new ExpressionError(`there is no scope ${scope}`, hint)
+}
+
+/** A message does not choose which variable is read: its value is a secret of the operator. */
+function environmentVariable(name: string | null, state: Parse): Expression {
+  if (name === null)
+    throw new ExpressionError("get-property('env') needs a name in quotes", "write get-property('env', 'NAME')")
+  if (!isVariableName(name)) throw new ExpressionError(`there is no variable ${name}`, 'write letters, digits and _')
+  state.environment.push(name)
+  return { kind: 'environment', name }
 }
 
 function clock(pattern: string): Expression {
@@ -304,53 +327,4 @@ function checkCharset(name: string, argument: Expression): void {
   const known = Object.keys(CHARSETS).filter(one => one !== '')
   if (charset !== '' && Object.hasOwn(CHARSETS, charset)) return
   throw new ExpressionError(`${name}() has no charset ${charset}`, `known charsets are ${known.join(', ')}`)
-}
-
-/** Quotes the bare JSONPath in `json-eval($.a)`, which is not XPath; texts in quotes are left alone. */
-function withQuotedPaths(text: string): string {
-  const CALL = /json-eval\(\s*/y
-  let quoted = ''
-  for (let at = 0; at < text.length; ) {
-    const character = text[at]!
-    if (character === "'" || character === '"') {
-      const end = text.indexOf(character, at + 1)
-      const next = end === -1 ? text.length : end + 1
-      quoted += text.slice(at, next)
-      at = next
-      continue
-    }
-    CALL.lastIndex = at
-    const call = CALL.exec(text)
-    if (call === null || text[at + call[0].length] !== '$') {
-      quoted += character
-      at++
-      continue
-    }
-    const start = at + call[0].length
-    const end = closingParenthesis(text, start)
-    quoted += `${call[0]}${quote(text.slice(start, end).trimEnd())}`
-    at = end
-  }
-  return quoted
-}
-
-/** Index of the parenthesis that closes the one in front of `from`. */
-function closingParenthesis(text: string, from: number): number {
-  let depth = 0
-  for (let at = from; at < text.length; at++) {
-    const character = text[at]!
-    if (character === "'" || character === '"') {
-      at = text.indexOf(character, at + 1)
-      if (at === -1) break
-    } else if (character === '(') depth++
-    else if (character === ')' && depth-- === 0) return at
-  }
-  throw new ExpressionError('json-eval() is not closed', 'add )')
-}
-
-/** XPath 1.0 has no escapes: a text with one kind of quotes is put in the other kind. */
-function quote(path: string): string {
-  if (!path.includes("'")) return `'${path}'`
-  if (!path.includes('"')) return `"${path}"`
-  throw new ExpressionError('has a JSONPath with both kinds of quotes', 'use one kind')
 }

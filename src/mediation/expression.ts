@@ -12,6 +12,10 @@ export type Operator = 'or' | 'and' | '=' | '!=' | '<' | '>' | '<=' | '>=' | '+'
 export type Expression =
   | { readonly kind: 'literal'; readonly value: string | number }
   | { readonly kind: 'property'; readonly scope: Scope; readonly name: string }
+  /** A variable of the environment. */
+  | { readonly kind: 'environment'; readonly name: string }
+  /** Property whose name or scope only the message tells; `of`: scope and name, or the name alone. */
+  | { readonly kind: 'lookup'; readonly of: readonly Expression[] }
   /** Destination of the message. */
   | { readonly kind: 'to' }
   | { readonly kind: 'json-path'; readonly path: JsonPath }
@@ -42,4 +46,6 @@ export interface XPathExpression {
   readonly namespaces: Readonly<Record<string, string>>
   /** Arguments of its calls of json-eval. */
   readonly jsonPaths: readonly JsonPath[]
+  /** Variables of the environment that it reads; left out: none. */
+  readonly environment?: readonly string[]
 }

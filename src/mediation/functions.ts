@@ -32,6 +32,7 @@ export const FUNCTIONS: Readonly<Record<string, FunctionRow>> = {
   concat: { least: 2, most: ARGUMENTS_MAX, apply: values => values.map(textOf).join('') },
   contains: { least: 2, most: 2, apply: ([text, part]) => textOf(text).includes(textOf(part)) },
   'starts-with': { least: 2, most: 2, apply: ([text, part]) => textOf(text).startsWith(textOf(part)) },
+  'ends-with': { least: 2, most: 2, apply: ([text, part]) => textOf(text).endsWith(textOf(part)) },
   'string-length': { least: 1, most: 1, apply: ([text]) => characters(text!).length },
   'normalize-space': { least: 1, most: 1, apply: ([text]) => normalized(textOf(text)) },
   substring: { least: 2, most: 3, apply: ([text, from, length]) => substring(text!, from!, length) },
@@ -48,8 +49,8 @@ export const FUNCTIONS: Readonly<Record<string, FunctionRow>> = {
 /** Functions of the sequence language that are not XPath. */
 export const EXTENSIONS = ['base64Encode', 'base64Decode', 'url-encode', 'get-property', 'json-eval']
 
-/** Functions of later XPath versions: only in the namespace of XPath functions. */
-export const LATER_FUNCTIONS = ['upper-case', 'lower-case']
+/** Functions of later XPath versions. They need no prefix, as on the reference platform. */
+export const LATER_FUNCTIONS = ['upper-case', 'lower-case', 'ends-with']
 
 /** Charsets of the base64 functions, with their Node names. */
 export const CHARSETS: Readonly<Record<string, 'utf8' | 'utf16le' | 'latin1' | 'ascii'>> = {

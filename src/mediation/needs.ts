@@ -64,6 +64,8 @@ function readsBody(expression: Expression): boolean {
   switch (expression.kind) {
     case 'json-path':
     case 'xpath':
+    // Its name may be that of any field, or FAULT.
+    case 'lookup':
       return true
     case 'call':
     case 'apply':

@@ -4,6 +4,8 @@ import { MASK, isSecretName } from '../observe/redact.ts'
 /** Names that are secret in a header field, beside those that are secret in a query. */
 const SECRET_FIELD = /^proxy-authorization$|^set-cookie$|token|api-?key|secret|password|jwt/
 const VALUES_MAX = 64
+/** Shorter values of the environment are no passwords, and occur in texts that have nothing to do with them. */
+const OUTER_LENGTH_MIN = 4
 
 export class SecretValues implements Iterable<string> {
   readonly #values = new Set<string>()
@@ -19,6 +21,12 @@ export class SecretValues implements Iterable<string> {
     if (!isSecret(name)) return
     this.#reads++
     if (text !== '') this.add([text])
+  }
+
+  /** A variable of the environment was read. */
+  readOuter(text: string): void {
+    this.#reads++
+    if (text.length >= OUTER_LENGTH_MIN) this.add([text])
   }
 
   /** Values that another message has read. */

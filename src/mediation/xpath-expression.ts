@@ -1,11 +1,12 @@
 /** XPath into the payload, evaluated by the library over a DOM that is built once per payload. */
 import { hasHeapRoom } from '../runtime/heap-room.ts'
-import { DATE_PATTERN, formatDate } from './date-pattern.ts'
 import type { JsonPath, XPathExpression } from './expression.ts'
-import { EXTENSIONS, FUNCTIONS, FUNCTIONS_NAMESPACE, LATER_FUNCTIONS } from './functions.ts'
-import { type Message, type Payload, type Scope, SCOPE_PREFIXES, SCOPES } from './message.ts'
+import { EXTENSIONS, FUNCTIONS, LATER_FUNCTIONS } from './functions.ts'
+import { propertyOf } from './get-property.ts'
+import { type Message, type Payload, type Scope, SCOPE_PREFIXES } from './message.ts'
+import { environmentReader } from './outer-values.ts'
 import { jsonView, payloadElement } from './json-xml.ts'
-import { envelope, isSoapFault, soapVersion } from './soap.ts'
+import { envelope, soapVersion } from './soap.ts'
 import { type DomNode, domLibrary, type XPathValue, xpathLibrary } from './lazy-libraries.ts'
 import { MediationFault } from './mediation-fault.ts'
 import { type Json, textOf, type Value, valueOfJson } from './value.ts'
@@ -70,12 +71,13 @@ function causeOf(error: unknown): string {
 }
 
 function compileIn(
-  { text, namespaces, jsonPaths }: XPathExpression,
+  { text, namespaces, jsonPaths, environment = [] }: XPathExpression,
   compileJsonPath: (path: JsonPath) => FindJson,
 ): (message: Message, root: DomNode) => XPathValue {
   const prefixes = { ...SCOPE_NAMESPACES, ...namespaces }
   const scopes = new Map(Array.from(SCOPE_PREFIXES, ([prefix, scope]) => [prefixes[prefix]!, scope]))
   const finders = new Map(jsonPaths.map(path => [path.text, compileJsonPath(path)]))
+  const readers = new Map(environment.map(name => [name, environmentReader(name)]))
   let parsed: ReturnType<ReturnType<typeof xpathLibrary>['parse']> | undefined
   return (message, root) => {
     parsed ??= xpathLibrary().parse(text)
@@ -86,7 +88,7 @@ function compileIn(
         namespace === prefixes.url
           ? plain(message.get('default', `query.param.${name}`) ?? '')
           : variable(message, root, scopes.get(namespace), name),
-      functions: (name, namespace) => functionOf(message, name, namespace, finders),
+      functions: name => functionOf(message, name, finders, readers),
     })
   }
 }
@@ -147,11 +149,15 @@ function enveloped(payload: Payload): XmlElementNode {
 /** Value of a variable as the library takes it: string, number, boolean or nodes. */
 function variable(message: Message, root: DomNode, scope: Scope | undefined, name: string): unknown {
   if (scope !== undefined) {
-    const value = message.get(scope, name) ?? ''
-    return typeof value === 'object' && value.kind === 'xml' ? value.nodes.flatMap(nodesIn) : plain(value)
+    return toLibrary(message.get(scope, name) ?? '')
   }
+  if (name === 'env') return [root]
   const wanted = name === 'body' ? 'Body' : 'Header'
   return [...root.childNodes].filter(({ nodeName }) => nodeName.replace(/^.*:/, '') === wanted)
+}
+
+function toLibrary(value: Value): unknown {
+  return typeof value === 'object' && value.kind === 'xml' ? value.nodes.flatMap(nodesIn) : plain(value)
 }
 
 /** Elements of a property as nodes of a document, for paths into them. */
@@ -167,38 +173,25 @@ function plain(value: Value): string | number | boolean {
 function functionOf(
   message: Message,
   name: string,
-  namespace: string | null,
   finders: ReadonlyMap<string, FindJson>,
+  environment: ReadonlyMap<string, ReturnType<typeof environmentReader>>,
 ): ((context: never, ...values: never[]) => unknown) | undefined {
   const ofTexts = (apply: (texts: readonly string[]) => unknown) => {
     return (_: never, ...values: readonly XPathValue[]) => apply(values.map(value => value.stringValue()))
   }
-  if (name === 'get-property') return ofTexts(texts => property(message, texts))
+  if (name === 'get-property') {
+    return ofTexts(texts => {
+      if (texts.length < 2 || texts[0] !== 'env') return toLibrary(propertyOf(message, texts))
+      return environment.get(texts[1]!)?.(message.secrets) ?? ''
+    })
+  }
   if (name === 'json-eval') return ofTexts(([path]) => plain(valueOfJson(finders.get(path!)?.(jsonView(message)))))
-  if (!NOT_IN_LIBRARY.includes(name)) return namespace === FUNCTIONS_NAMESPACE ? prefixed(name) : undefined
+  if (!NOT_IN_LIBRARY.includes(name)) return undefined
   return ofTexts(texts => plain(FUNCTIONS[name]!.apply(texts)))
-}
-
-/** The library finds its own functions without a prefix only. */
-function prefixed(name: string): (context: never, ...values: never[]) => unknown {
-  const { apply } = FUNCTIONS[name]!
-  return (_: never, ...values: readonly XPathValue[]) => plain(apply(values.map(fromLibrary)))
 }
 
 /** Functions beyond XPath 1.0, which the library has completely. */
 const NOT_IN_LIBRARY = [...EXTENSIONS, ...LATER_FUNCTIONS]
-
-function property(message: Message, texts: readonly string[]): string | number | boolean {
-  const [scope, name] = texts.length === 1 ? ['default', texts[0]!] : [texts[0]!, texts[1]!]
-  if (texts.length === 1 && name === 'To') return message.to
-  if (texts.length === 1 && name === 'FAULT') return isSoapFault(message.payload) ? 'TRUE' : ''
-  const isDate = texts[0] === 'SYSTEM_DATE'
-  if (isDate || (texts.length === 1 && name === 'SYSTEM_TIME')) {
-    message.dependsOnRequest = true
-    return isDate ? formatDate(new Date(), texts[1] ?? DATE_PATTERN) : String(Date.now())
-  }
-  return plain(message.get(SCOPES.get(scope) ?? 'default', name!) ?? '')
-}
 
 function fromLibrary(value: XPathValue): Value {
   if (value.toArray !== undefined) return { kind: 'xml', nodes: value.toArray().map(treeOf) }

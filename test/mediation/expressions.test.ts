@@ -5,6 +5,7 @@ import { loadExpressionSyntax } from '../../src/mediation/expression-syntax.ts'
 import { ExpressionParser } from '../../src/mediation/expression-parser.ts'
 import { Message } from '../../src/mediation/message.ts'
 import { CompiledSequences } from '../../src/mediation/compiled-sequences.ts'
+import { needsOf } from '../../src/mediation/needs.ts'
 import { errorsOf, planOf, parseFile, run, textFrom } from './test-sequences.ts'
 
 const GIVEN = {
@@ -16,6 +17,8 @@ const GIVEN = {
     EMPTY: '',
     ZERO: 0,
     'a.b-c': 'dotted',
+    NAME: 'MESSAGE',
+    SCOPE: 'transport',
   },
   fields: { accept: 'text/xml', 'x-two-words': 'two words' },
   json: { a: { b: [1, 'x', { c: true }], 'd e': null, f: 1.5 }, list: [{ n: 1 }, { n: 2 }] },
@@ -73,6 +76,17 @@ const VALUES: readonly (readonly [string, string])[] = [
   ["base64Decode('YcOx')", 'añ'],
   ["base64Decode('YfE=', 'ISO-8859-1')", 'añ'],
   ["url-encode('a b&c=ñ')", 'a+b%26c%3D%C3%B1'],
+  // Functions of later versions, with and without a prefix.
+  ["upper-case('abc')", 'ABC'],
+  ["lower-case('ABC')", 'abc'],
+  ["ends-with('abc', 'bc')", 'true'],
+  ["fn:ends-with('abc', 'ab')", 'false'],
+  // Names of properties that only the message tells.
+  ["get-property(concat('CO', 'DE'))", '900901'],
+  ["get-property('default', $ctx:NAME)", 'Invalid Credentials'],
+  ["get-property($ctx:SCOPE, concat('x-two-', 'words'))", 'two words'],
+  ["get-property($ctx:NAME, 'x')", ''],
+  ["concat(//f, get-property('default', $ctx:NAME))", '1.5Invalid Credentials'],
   // Numbers (4.4, 3.5).
   ['number("12")', '12'],
   ['number("1e3")', 'NaN'],
@@ -115,6 +129,16 @@ const VALUES: readonly (readonly [string, string])[] = [
   ['json-eval($.none[*])', ''],
   ["concat('x', json-eval( $.a.f ), 'json-eval($.no)')", 'x1.5json-eval($.no)'],
   ['boolean(json-eval($.a.b[2].c))', 'true'],
+  // Functions about nodes with a prefix: Synapse sample 430 asks for the first value so.
+  ['//list[fn:position() = 1]/n', '1'],
+  ['//list[fn:position()=fn:last()]/n', '2'],
+  ['fn:count(//n)', '2'],
+  ['fn:sum( //n )', '3'],
+  ['//list[fn:position()=2]/n', '2'],
+  ["fn:concat(fn:local-name(//f), 'fn:count(x)', fn:string(//f))", 'ffn:count(x)1.5'],
+  ['fn:count($env/s11:Body)', '1'],
+  ['local-name($env)', 'Envelope'],
+  ['$env/s11:Body/jsonObject/a/f', '1.5'],
   // Paths into the payload, which is within the Body of an Envelope.
   ['string(//f)', '1.5'],
   ['//n', '12'],
@@ -156,16 +180,23 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
   ['//a[bar:x = 1]', /the prefix bar is not declared/],
   ['bar:concat(1, 2)', /the prefix bar is not declared/],
   ['am:concat(1, 2)', /there is no function am:concat/],
-  ['upper-case(1)', /there is no function upper-case/],
   ['fn:get-property(1)', /there is no function fn:get-property/],
   ['constructor(1)', /there is no function constructor/],
   ['id(1)', /there is no function id/],
   ['//a[frobnicate()]', /there is no function frobnicate/],
   ['concat(1)', /concat\(\) takes 2 to 100 arguments/],
   ['not()', /not\(\) takes 1 arguments/],
-  ["get-property('registry', 'x')", /there is no scope registry/],
+  ["get-property('registry', 'x')", /there is no scope registry \(there is no registry: write the value/],
+  ["get-property('file', 'x')", /there is no scope file \(property files are not read: write get-property\('env'/],
+  ["get-property('none', 'x')", /there is no scope none \(known scopes are default, synapse, .*, env, system\)/],
+  ["get-property('none', $ctx:x)", /there is no scope none/],
+  ["get-property('env', $ctx:x)", /get-property\('env'\) needs a name in quotes/],
+  ["concat(//a, get-property('env', //b))", /get-property\('env'\) needs a name in quotes/],
+  ["get-property('env', 'A=B')", /there is no variable A=B/],
+  ["get-property('system', 'carbon.home')", /there is no system property carbon.home \(known ones are file.separator/],
+  ["get-property('system', $ctx:x)", /there is no system property that a message names/],
   ["get-property('constructor', 'x')", /there is no scope constructor/],
-  ['get-property($ctx:x)', /needs names in quotes/],
+  ["get-property('')", /get-property\(\) has an empty name/],
   ['json-eval($.a..)', /is not valid JSONPath/],
   ['json-eval($.a', /json-eval\(\) is not closed/],
   ['json-eval(1)', /is not valid JSONPath/],
@@ -201,6 +232,59 @@ test('a path finds nothing without a payload, and finds a text payload as text',
       '<property name="it" expression="$body/*"/>',
   )
   assert.equal(message.get('default', 'it'), 'plain')
+})
+
+test('get-property finds the elements of a property, as $ctx does', async () => {
+  const steps = [
+    '<property name="om" type="OM"><a xmlns=""><b>1</b><b>2</b></a></property>',
+    '<property name="x" expression="count(get-property(\'om\')//b)"/>',
+    '<property name="y" expression="count($ctx:om//b)"/>',
+    '<property name="z" expression="get-property(\'default\', \'om\')//b[2]"/>',
+  ]
+  const { message } = await run(steps.join(''))
+  assert.deepEqual(
+    ['x', 'y', 'z'].map(name => message.get('default', name)),
+    ['2', '2', '2'],
+  )
+})
+
+test('a variable of the environment is read by its name, and no log shows its value (D740)', async t => {
+  process.env.SLUICE_TEST_BACKEND = 'https://u:geheim@h/x'
+  t.after(() => delete process.env.SLUICE_TEST_BACKEND)
+  const read = "get-property('env', 'SLUICE_TEST_BACKEND')"
+  const steps = [
+    `<property name="url" expression="${read}"/>`,
+    `<property name="mixed" expression="concat(//none, ${read})"/>`,
+    `<property name="by" value="env"/>`,
+    `<property name="other" expression="get-property($ctx:by, 'SLUICE_TEST_BACKEND')"/>`,
+    `<property name="absent" expression="get-property('env', 'SLUICE_TEST_ABSENT')"/>`,
+    `<log><property name="a" expression="${read}"/><property name="b" expression="$ctx:url"/></log>`,
+  ]
+  const { message, reports } = await run(steps.join(''))
+  assert.deepEqual(
+    ['url', 'mixed', 'other', 'absent'].map(name => message.get('default', name)),
+    ['https://u:geheim@h/x', 'https://u:geheim@h/x', '', ''],
+  )
+  const [[, , { MESSAGE: logged }]] = reports as [[string, string, { MESSAGE: string }]]
+  assert.equal(logged.includes('geheim'), false)
+  assert.match(logged, /a = \S+, b = \S+$/)
+})
+
+test('system properties with a meaning are read by their Java names', async () => {
+  const read = (name: string) => textFrom(`get-property('system', '${name}')`)
+  assert.deepEqual([await read('file.separator'), await read('user.dir')], ['/', process.cwd()])
+  assert.equal(await textFrom("concat(count(//none), get-property('system', 'path.separator'))"), '0:')
+})
+
+test('a property whose name the message tells needs a worker', async () => {
+  const needs = async (expression: string) => {
+    const plan = await planOf(`<property name="it" expression="${expression}"/>`)
+    return needsOf(['one'], () => plan)
+  }
+  assert.deepEqual(
+    [await needs('get-property($ctx:x)'), await needs("get-property('env', 'HOME')"), await needs("get-property('x')")],
+    ['worker', 'heads', 'heads'],
+  )
 })
 
 test('a path reads the current payload', async () => {
