@@ -11,6 +11,7 @@ import type { ExchangeHandlers } from '../proxy/exchange/exchange-handlers.ts'
 import { fieldsIn, HeadEdit } from '../proxy/exchange/head-edit.ts'
 import { type Outcome, refusal } from '../proxy/exchange/outcome.ts'
 import { ThreadFailure } from '../runtime/isolated-threads.ts'
+import type { ModuleStates } from '../runtime/module-states.ts'
 import type { DescribedFilter } from './filter-chain.ts'
 import { openView } from './exchange-view.ts'
 import type {
@@ -22,16 +23,22 @@ import type {
   ViewFacts,
 } from './handler-interface.ts'
 
-/** A loaded handler. `reactor`: its module is here. `thread`: it runs on a thread of its own. */
-export type LoadedHandler =
-  | { readonly kind: 'reactor'; readonly name: string; readonly module: HandlerModule }
-  | { readonly kind: 'thread'; readonly name: string; readonly path: string; readonly phases: readonly Phase[] }
+export interface LoadedHandler {
+  readonly name: string
+  readonly path: string
+  readonly phases: readonly Phase[]
+  /** Null: the handler runs on threads alone. */
+  readonly module: HandlerModule | null
+}
 type Phase = ExchangeView['phase']
 
 interface HandlerServices {
   readonly report: (level: 'error', event: string, fields: Record<string, string | number>) => void
   /** Milliseconds that only rise. */
   readonly nowMs: () => number
+  /** Of the handlers, by their places; and the place of this reactor there. */
+  readonly states: ModuleStates
+  readonly reactor: number
   /** Runs a phase on a thread. Rejects with ThreadFailure. */
   readonly run: (task: HandlerTask) => Promise<HandlerReply>
 }
@@ -72,8 +79,8 @@ export class HandlersFilter implements DescribedFilter {
   #requestFrom(from: number, exchange: Exchange, run: HandledExchange): FilterResult {
     for (let at = from; at < this.#handlers.length; at++) {
       const handler = this.#handlers[at]!
-      const outcome =
-        handler.kind === 'reactor' ? this.#requestHere(handler, run) : this.#requestThere(handler, exchange, run)
+      const module = this.#moduleHere(at)
+      const outcome = module === null ? this.#requestThere(handler, exchange, run) : this.#requestHere(at, module, run)
       if (outcome instanceof Promise) {
         return outcome.then(outcome => outcome ?? this.#requestFrom(at + 1, exchange, run))
       }
@@ -82,12 +89,18 @@ export class HandlersFilter implements DescribedFilter {
     return undefined
   }
 
-  #requestHere(
-    { name, module }: Extract<LoadedHandler, { kind: 'reactor' }>,
-    run: HandledExchange,
-  ): Outcome | undefined {
+  /** The module that runs on this thread; null: the handler runs on others. */
+  #moduleHere(at: number): HandlerModule | null {
+    const { module } = this.#handlers[at]!
+    return module === null || this.#services.states.isIsolated(at) ? null : module
+  }
+
+  #requestHere(at: number, module: HandlerModule, run: HandledExchange): Outcome | undefined {
     if (module.request === undefined) return undefined
+    const { states, reactor } = this.#services
+    const { name } = this.#handlers[at]!
     const { view, changes, close } = openView(run.facts('request', 0), field => run.requestField(field), true)
+    states.enter(reactor, at)
     try {
       const result = module.request(view)
       if (result instanceof Promise) return this.#waitsInVain(name, 'request', result)
@@ -97,15 +110,12 @@ export class HandlersFilter implements DescribedFilter {
       this.failed(name, 'request', causeOf(error))
       return FAILED
     } finally {
+      states.leave(reactor)
       close()
     }
   }
 
-  #requestThere(
-    { name, path, phases }: Extract<LoadedHandler, { kind: 'thread' }>,
-    exchange: Exchange,
-    run: HandledExchange,
-  ): FilterResult {
+  #requestThere({ name, path, phases }: LoadedHandler, exchange: Exchange, run: HandledExchange): FilterResult {
     // The next handler may wait too, and the head is gone by then.
     run.copyFields()
     if (!phases.includes('request')) return undefined
@@ -137,18 +147,20 @@ export class HandlersFilter implements DescribedFilter {
 
   /** Runs a later phase of all handlers in order; returns the changes of fields, none in the phase `end`. */
   later(phase: 'response' | 'end', run: HandledExchange, status: number, field: Field): readonly FieldEdit[] {
+    const { states, reactor } = this.#services
     let all = NO_CHANGES
-    for (const handler of this.#handlers) {
-      if (handler.kind === 'thread') {
-        if (handler.phases.includes(phase)) this.#tell(handler, run.facts(phase, status))
+    for (const [at, handler] of this.#handlers.entries()) {
+      const { name, phases } = handler
+      if (!phases.includes(phase)) continue
+      const module = this.#moduleHere(at)
+      if (module === null) {
+        this.#tell(handler, run.facts(phase, status))
         continue
       }
-      const { name, module } = handler
-      const call = module[phase]
-      if (call === undefined) continue
       const { view, changes, close } = openView(run.facts(phase, status), fieldAfter(all, field), phase === 'response')
+      states.enter(reactor, at)
       try {
-        const result = call(view)
+        const result = module[phase]!(view)
         if (result instanceof Promise) this.#waitsInVain(name, phase, result)
         else if (changes.length > 0) {
           // Throws where they do not fit.
@@ -158,12 +170,13 @@ export class HandlersFilter implements DescribedFilter {
       } catch (error) {
         this.failed(name, phase, causeOf(error))
       }
+      states.leave(reactor)
       close()
     }
     return all
   }
 
-  #tell({ name, path }: Extract<LoadedHandler, { kind: 'thread' }>, facts: ViewFacts): void {
+  #tell({ name, path }: LoadedHandler, facts: ViewFacts): void {
     this.#services.run({ path, facts, fields: [] }).then(
       reply => {
         if (reply.kind === 'failed') this.failed(name, facts.phase, reply.cause)

@@ -182,6 +182,8 @@ export interface BodyLimits {
 /** Handlers of the operator, in order, and the threads of one reactor for those that do not run on it. */
 export interface HandlersPlan {
   readonly handlers: readonly { readonly name: string; readonly path: string }[]
+  /** `ModuleStates` of the synchronous ones, by their places. */
+  readonly states: SharedArrayBuffer
   readonly threads: number
   /** Longest time of one phase in milliseconds. */
   readonly timeoutMs: number

@@ -12,6 +12,7 @@ import type { SequencePlan } from '../mediation/sequence-plan.ts'
 import { type SequenceSet, sequencesOfFlows } from '../mediation/sequence-files.ts'
 import { webSocketPlan } from '../mediation/websocket-sequences.ts'
 import { allocateMetrics } from '../observe/metrics.ts'
+import { ModuleStates } from '../runtime/module-states.ts'
 import { SharedGauge } from '../runtime/shared-gauge.ts'
 import { SharedPermits } from '../runtime/shared-permits.ts'
 import { SharedWakes } from '../runtime/shared-wakes.ts'
@@ -77,7 +78,7 @@ export function planReactors(options: PlanningOptions): ReactorPlan[] {
     ...livePlan(configuration, planned, tls, { sequences, policies, signer }),
     bodyChecks: bodyChecks(configuration),
     statistics: flowStatistics(configuration),
-    handlers: handlersPlan(configuration),
+    handlers: handlersPlan(configuration, reactors),
     reactors,
     home,
     database: databasePlan(configuration, dataDir),
@@ -136,16 +137,23 @@ function flowStatistics({ mediation }: Configuration): StatisticsSettings | null
   return mediation['flow.statistics.enable'] ? settings : null
 }
 
-/** Handlers that are enabled, in order; null without any. A Java class is left out, with a warning at the start. */
-export function handlersPlan(configuration: Configuration): HandlersPlan | null {
-  const { mediation, synapse_handlers: rows } = configuration
-  const handlers = configuration[''].enabled_global_handlers.flatMap(name => {
+/** Handlers that are enabled, in order. A Java class is left out, with a warning at the start. */
+export function enabledHandlers(configuration: Configuration): HandlersPlan['handlers'] {
+  const { synapse_handlers: rows } = configuration
+  return configuration[''].enabled_global_handlers.flatMap(name => {
     const row = rows.find(row => row.name === name)
     return row?.enabled === true && !isJavaClass(row.class) ? [{ name, path: row.class }] : []
   })
+}
+
+/** Null without handlers. */
+function handlersPlan(configuration: Configuration, reactors: number): HandlersPlan | null {
+  const { mediation } = configuration
+  const handlers = enabledHandlers(configuration)
   if (handlers.length === 0) return null
   return {
     handlers,
+    states: ModuleStates.allocate(reactors, handlers.length),
     threads: mediation['handlers.pool_size'],
     timeoutMs: mediation['handlers.timeout'],
     heapBytes: mediation['handlers.heap_bytes'],

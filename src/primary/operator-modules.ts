@@ -5,7 +5,7 @@ import { isJavaClass, moduleProblem } from '../config/module-file.ts'
 import { namedFormats } from '../mediation/formats/format-settings.ts'
 import { authPlan } from '../plan/auth-planning.ts'
 import type { NodeComponents } from '../plan/node-components.ts'
-import { handlersPlan } from '../plan/reactor-planning.ts'
+import { enabledHandlers } from '../plan/reactor-planning.ts'
 
 /** A key and the path that it names; '': no module. */
 type Named = readonly [key: string, path: string]
@@ -93,7 +93,7 @@ function modulesOfEveryNode(configuration: Configuration): readonly Named[] {
 }
 
 function modulesOfReactors(configuration: Configuration): readonly Named[] {
-  const handlers = handlersPlan(configuration)?.handlers ?? []
+  const handlers = enabledHandlers(configuration)
   return [
     ['apim.key_manager.key_validation_handler_impl', authPlan(configuration).validator],
     ...handlers.map(({ name, path }) => [classKey(configuration, name), path] as const),

@@ -16,6 +16,7 @@ import {
 import { clearGauges } from '../observe/metrics.ts'
 import { EndpointTable } from '../proxy/target/endpoint-table.ts'
 import type { CallFailed } from '../runtime/call-channel.ts'
+import { ModuleStates } from '../runtime/module-states.ts'
 import { SharedGauge } from '../runtime/shared-gauge.ts'
 import { SharedPermits } from '../runtime/shared-permits.ts'
 import { deleteFilesOfThread } from '../runtime/temporary-files.ts'
@@ -95,7 +96,7 @@ export class ReactorPool {
       startGraceMs: () => this.#graceMsFor(this.#plans[0]!.apis),
       release: (reactor, threadId) => this.#release(reactor, threadId),
       receive: (reactor, message) => owner.receive(reactor, message),
-      died: (reactor, cause, pauseMs) => owner.died(reactor, cause, pauseMs),
+      died: (reactor, cause, pauseMs) => owner.died(reactor, this.#wholeCause(reactor, cause), pauseMs),
       replaced: reactor => owner.replaced(reactor),
       printed: (reactor, text) => owner.printed(reactor, text),
       fatal: cause => owner.fatal(cause),
@@ -194,6 +195,14 @@ export class ReactorPool {
     this.#firstPlans.delete(reactor)
     worker.postMessage(encodePlan(first ?? this.#plans[reactor]!))
     this.#connect(worker, reactor)
+  }
+
+  /** Names the handler on which the reactor hung or died. All reactors run it on threads from now on (D710). */
+  #wholeCause(reactor: number, cause: string): string {
+    const { handlers, reactors } = this.#plans[reactor]!
+    const at = handlers === null ? -1 : new ModuleStates(handlers.states, reactors).isolateRunning(reactor)
+    if (at < 0) return cause
+    return `${cause}; the synchronous handler ${handlers!.handlers[at]!.name} ran, and runs on threads from now on`
   }
 
   #release(reactor: number, threadId: number): void {

@@ -7,9 +7,11 @@ import { loadWholeModule } from '../config/module-file.ts'
 import { ChildThreads } from '../observe/child-threads.ts'
 import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
 import { PoolCounts } from '../observe/pool-counts.ts'
-import type { HandlersPlan } from '../plan/reactor-plan.ts'
+import type { HandlersPlan, ReactorPlan } from '../plan/reactor-plan.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import { IsolatedThreads, type ThreadsObserver } from '../runtime/isolated-threads.ts'
+import { makeLoopsInterruptible } from '../runtime/loop-interrupts.ts'
+import { ModuleStates } from '../runtime/module-states.ts'
 import { allocateMemoryRows, memoryRows } from '../runtime/thread-memory.ts'
 
 const ENTRY = new URL('../reactor/handler-entry.js', import.meta.url)
@@ -33,8 +35,8 @@ interface LoadedHandlers {
 
 /** A handler that cannot be loaded refuses every request, with its cause in the log. */
 export async function loadHandlers(
-  { handlers, threads, timeoutMs, heapBytes }: HandlersPlan,
-  home: string,
+  { handlers, states, threads, timeoutMs, heapBytes }: HandlersPlan,
+  { home, reactor, reactors }: Pick<ReactorPlan, 'home' | 'reactor' | 'reactors'>,
   report: Report,
   metrics: MetricsColumn,
 ): Promise<LoadedHandlers> {
@@ -48,6 +50,7 @@ export async function loadHandlers(
   const filter = new HandlersFilter(loaded, {
     report,
     nowMs: () => performance.now(),
+    ...{ states: new ModuleStates(states, reactors), reactor },
     run: task => pool.run(task) as Promise<HandlerReply>,
   })
   const close = () => {
@@ -80,8 +83,10 @@ async function load(name: string, path: string, home: string, report: Report): P
     const module = await loadWholeModule(home, path)
     const phases = PHASES.filter(phase => typeof module[phase] === 'function')
     if (phases.length === 0) throw new Error(`${path} exports none of ${PHASES.join(', ')}`)
-    if (module.synchronous !== true) return { kind: 'thread', name, path, phases }
-    return { kind: 'reactor', name, module: Object.fromEntries(phases.map(phase => [phase, module[phase]])) }
+    if (module.synchronous !== true) return { name, path, phases, module: null }
+    // The thread of a reactor is terminated too where a handler does not end.
+    makeLoopsInterruptible()
+    return { name, path, phases, module: Object.fromEntries(phases.map(phase => [phase, module[phase]])) }
   } catch (error) {
     const cause = (error as Error).message
     report('error', 'handler not loaded', { HANDLER: name, CAUSE_OF_ERROR: cause })
@@ -90,6 +95,6 @@ async function load(name: string, path: string, home: string, report: Report): P
         throw new Error(cause)
       },
     }
-    return { kind: 'reactor', name, module: refuses }
+    return { name, path, phases: ['request'], module: refuses }
   }
 }

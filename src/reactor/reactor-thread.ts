@@ -129,7 +129,7 @@ const handlers =
     ? null
     : await (await import('./handler-loading.ts')).loadHandlers(
         plan.handlers,
-        plan.home,
+        plan,
         report,
         new MetricsColumn(plan.metrics, plan.reactor),
       )

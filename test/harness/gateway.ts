@@ -258,7 +258,7 @@ export async function startGateway(apis: readonly TestApi[], options: GatewayOpt
   const dialer = options.wrapDialer?.(level) ?? level
   const report: Report = (level, event, fields) => reports.push({ level, event, fields })
   const column = new MetricsColumn(plan.metrics, plan.reactor)
-  const handlers = plan.handlers === null ? null : await loadHandlers(plan.handlers, plan.home, report, column)
+  const handlers = plan.handlers === null ? null : await loadHandlers(plan.handlers, plan, report, column)
   const reactor = new Reactor(plan, {
     level: { ...level, dial: (...options) => dialer.dial(...options) },
     tls,

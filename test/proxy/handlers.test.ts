@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import type { ApiMediationPlan } from '../../src/mediation/flow-plan.ts'
+import { ModuleStates } from '../../src/runtime/module-states.ts'
 import { temporaryHome } from '../config/temporary-home.ts'
 import { type FlowGateway, flowsOf, set, startFlows, takeHead } from '../harness/flows.ts'
 import { connectPeer } from '../harness/peers.ts'
@@ -25,7 +26,8 @@ async function start(t: TestContext, modules: readonly string[], given: Given = 
   const { timeoutMs = 10_000, threads = 2, mediation = null } = given
   const files = Object.fromEntries(modules.map((code, index) => [`h${index}.mjs`, code]))
   const handlers = modules.map((_, index) => ({ name: `h${index}`, path: `h${index}.mjs` }))
-  const plan = { handlers, threads, timeoutMs, heapBytes: 32 * 1_048_576 }
+  const states = ModuleStates.allocate(1, handlers.length)
+  const plan = { handlers, states, threads, timeoutMs, heapBytes: 32 * 1_048_576 }
   return startFlows(t, [mediation], { home: temporaryHome(t, files), handlers: plan })
 }
 
