@@ -31,7 +31,7 @@ const SHIPPED_VERSION = /^v?[1-3](?:\.\d+)*$/i
 /** Most uses of policies in one API, over all operations. */
 const USES_MAX = 20_000
 
-/** `operations`: those of the project; undefined where its document declares them. */
+/** `operations`: those of the project; undefined where they are none of requests (GraphQL), and where it has none. */
 export function readPolicies(
   file: YamlFile,
   project: ProjectFolder,
@@ -41,19 +41,51 @@ export function readPolicies(
   const own = new OwnPolicies(project, found)
   const reader = new PolicyReader(file, own, found)
   const ofApi = reader.flows(['data', 'apiPolicies'])
-  const byOperation: Record<string, FlowNames> = {}
-  const list = file.value(['data', 'operations'])
-  if (operations !== undefined && Array.isArray(list)) {
-    for (const [item, operation] of list.entries()) {
-      if (typeof operation !== 'object' || operation === null || !('operationPolicies' in operation)) continue
-      const at = ['data', 'operations', item]
-      const flows = reader.flows([...at, 'operationPolicies'])
-      if (FLOWS.every(flow => flows[flow].length === 0)) continue
-      byOperation[operations.keyOf(file.optional([...at, 'verb']), file.optional([...at, 'target']))] = flows
-    }
-  }
+  const byOperation = operations === undefined ? {} : policiesOfOperations(file, reader, operations)
+  if (operations === undefined) refuseOfFields(file)
   own.warnOfUnused()
   return { sources: reader.sources, ofApi, byOperation }
+}
+
+function policiesOfOperations(
+  file: YamlFile,
+  reader: PolicyReader,
+  operations: Operations,
+): Readonly<Record<string, FlowNames>> {
+  const byOperation: Record<string, FlowNames> = {}
+  const existing = new Set(operations.all.map(({ verb, template }) => `${verb} ${template}`))
+  for (const at of operationsWithPolicies(file)) {
+    const flows = reader.flows([...at, 'operationPolicies'])
+    if (FLOWS.every(flow => flows[flow].length === 0)) continue
+    const key = operations.keyOf(file.optional([...at, 'verb']), file.optional([...at, 'target']))
+    // A diagnostic tells of an operation that is left out. Both directions of a topic are one operation.
+    if (existing.has(key)) byOperation[key] = joined(byOperation[key] ?? NO_FLOW_NAMES, flows)
+  }
+  return byOperation
+}
+
+/** A query may ask for many fields, so no flow belongs to one of them: a check that is attached there would not run. */
+function refuseOfFields(file: YamlFile): void {
+  const at = operationsWithPolicies(file).find(each =>
+    FLOWS.some(flow => file.hasContent([...each, 'operationPolicies', flow])),
+  )
+  if (at === undefined) return
+  const hint = 'attach them to the whole API as data.apiPolicies'
+  file.error([...at, 'operationPolicies'], undefined, 'do not run for single fields of a query', hint)
+}
+
+function operationsWithPolicies(file: YamlFile): readonly Path[] {
+  const list = file.value(['data', 'operations'])
+  if (!Array.isArray(list)) return []
+  return list.flatMap((operation: unknown, item) => {
+    const hasPolicies = typeof operation === 'object' && operation !== null && 'operationPolicies' in operation
+    return hasPolicies ? [['data', 'operations', item]] : []
+  })
+}
+
+function joined(one: FlowNames, other: FlowNames): FlowNames {
+  const of = (flow: Flow): readonly string[] => [...one[flow], ...other[flow]]
+  return { request: of('request'), response: of('response'), fault: of('fault') }
 }
 
 class PolicyReader {

@@ -14,8 +14,12 @@ type AuthType = ResourceDefinition['authType']
 /** Each reactor keeps every template and verb in memory of its own. */
 const OPERATIONS_MAX = 20_000
 const VERBS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', '*']
-/** Operations that are no HTTP requests: topics of WebSocket APIs, operations of GraphQL APIs. */
-const OTHER_VERBS = ['SUBSCRIBE', 'PUBLISH', 'QUERY', 'MUTATION', 'SUBSCRIPTION']
+/** A client opens a topic by a GET, and both directions of a topic share its connection. */
+const TOPIC_VERBS = ['SUBSCRIBE', 'PUBLISH']
+/** Types of APIs, in upper case, whose operations are topics. */
+const TOPIC_TYPES = ['WS', 'SSE']
+/** Operations that are no HTTP requests: topics of APIs of other types, operations of GraphQL APIs. */
+const OTHER_VERBS = [...TOPIC_VERBS, 'QUERY', 'MUTATION', 'SUBSCRIPTION']
 /** Keys in lower case, without separators. */
 const AUTH_TYPES: Readonly<Record<string, AuthType>> = {
   none: 'None',
@@ -39,10 +43,12 @@ export class Operations {
   #count = 0
   /** True once the limit is passed; further operations are ignored. */
   isFull = false
+  readonly #hasTopics: boolean
   #hasWarned = false
 
-  constructor(file: YamlFile) {
+  constructor(file: YamlFile, hasTopics = false) {
     this.#file = file
+    this.#hasTopics = hasTopics
   }
 
   get all(): readonly ResourceDefinition[] {
@@ -55,10 +61,18 @@ export class Operations {
   }
 
   /** `VERB template` of the operation, in the spelling of `all`. */
-  keyOf(verb: string, template: string): string {
+  keyOf(written: string, target: string): string {
+    const { verb, template } = this.#resourceOf(written, target)
     const parsed = parseTemplate(template)
     const known = isTemplateError(parsed) ? undefined : this.#templates.get(shapeOf(parsed))
-    return `${verb.toUpperCase()} ${known ?? template}`
+    return `${verb} ${known ?? template}`
+  }
+
+  /** Verb and template of the requests that an operation stands for. */
+  #resourceOf(written: string, target: string): Pick<ResourceDefinition, 'verb' | 'template'> {
+    const verb = written.toUpperCase()
+    if (!this.#hasTopics || !TOPIC_VERBS.includes(verb)) return { verb, template: target }
+    return { verb: 'GET', template: target.startsWith('/') ? target : `/${target}` }
   }
 
   /** `at`: where template and verb are declared. */
@@ -69,21 +83,24 @@ export class Operations {
       this.isFull = true
       return
     }
-    const verb = operation.verb.toUpperCase()
+    const { verb, template: written } = this.#resourceOf(operation.verb, operation.template)
     if (!this.#acceptsVerb(verb, operation.verb, at.verb)) return
-    const parsed = parseTemplate(operation.template)
+    const parsed = parseTemplate(written)
     if (isTemplateError(parsed)) {
       this.#file.error(at.template, operation.template, parsed.expected, parsed.hint)
       return
     }
     const shape = shapeOf(parsed)
     const key = `${verb} ${shape}`
-    if (this.#known.has(key)) {
-      const expected = `${verb} ${this.#templates.get(shape)} is declared already`
-      this.#file.error(at.template, operation.template, expected, 'variable names make no difference; remove one')
+    const known = this.#known.get(key)
+    if (known !== undefined) {
+      if (this.#hasTopics && hasSameAccess(known, operation)) return
+      const expected = `${verb} ${known.template} is declared already`
+      const hint = this.#hasTopics ? BOTH_DIRECTIONS : 'variable names make no difference; remove one'
+      this.#file.error(at.template, operation.template, expected, hint)
       return
     }
-    const template = this.#templates.get(shape) ?? operation.template
+    const template = this.#templates.get(shape) ?? written
     this.#templates.set(shape, template)
     this.#known.set(key, { ...operation, verb, template })
   }
@@ -99,6 +116,13 @@ export class Operations {
     this.#file.error(at, written, `expected ${VERBS.join(', ')}`, hint)
     return false
   }
+}
+
+const BOTH_DIRECTIONS = 'one connection carries both directions: give both the same authType, policy and scopes'
+
+function hasSameAccess(one: ResourceDefinition, other: ResourceDefinition): boolean {
+  const text = ({ authType, tier, scopes }: ResourceDefinition) => JSON.stringify([authType, tier, [...scopes].sort()])
+  return text(one) === text(other)
 }
 
 /** The template without variable names. */
@@ -132,7 +156,8 @@ export function readOperations(file: YamlFile): Operations | undefined {
     if (file.has(list)) file.error(list, undefined, 'expected a list', 'begin each operation with "-"')
     return undefined
   }
-  const operations = new Operations(file)
+  const type = file.optional(['data', 'type']).toUpperCase()
+  const operations = new Operations(file, TOPIC_TYPES.includes(type))
   for (let item = 0; item < length && !operations.isFull; item++) {
     const at = [...list, item]
     const operation = readOperation(file, at)

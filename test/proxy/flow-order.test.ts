@@ -1,4 +1,4 @@
-/** The order of flows, from the files of a home to the wire: literal expectations, computed by nothing of the gateway. */
+/** The order of flows, from the files of a home to the wire, with expectations that the gateway does not compute. */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { ApiProjects } from '../../src/apis/api-projects.ts'
@@ -103,7 +103,7 @@ const ORDERS: readonly (readonly [path: string, backend: string | null, client: 
 
 for (const isOnWorker of [false, true]) {
   const where = isOnWorker ? 'a worker' : 'the reactor'
-  test(`D720: sequences of all APIs, of the API, policies of the API and of the operation run in turn on ${where}`, async t => {
+  test(`D720: sequences of all APIs and of the API, its policies, those of the operation: ${where}`, async t => {
     const more = isOnWorker ? '<property name="p" expression="json-eval($.own)"/>' : ''
     const operations = [
       { target: '/x', verb: 'GET', operationPolicies: marks('operation') },
