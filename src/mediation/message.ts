@@ -49,6 +49,11 @@ export interface BodySource {
    * beyond a limit.
    */
   build(contentType: string): Payload | null
+  /**
+   * The received body as one text, without its content coding. Bytes of forms with parts, and those that are no text,
+   * are read as ISO-8859-1. Throws MediationFault.
+   */
+  text(): string
 }
 
 /**

@@ -51,6 +51,7 @@ async function pass(steps: string, given = REQUEST): Promise<Passed> {
       types.push(contentType)
       return { kind: 'json', text: '{"a":1}' }
     },
+    text: () => '{"a":1}',
   }
   const message = fromTransfer(given, body)
   const sequences = await compiled(steps, report)

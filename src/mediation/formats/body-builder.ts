@@ -76,6 +76,18 @@ export class BodyBuilder {
     }
   }
 
+  /** The whole body as one text; see `BodySource`. Throws FormatError. */
+  text({ body, contentType, contentEncoding }: ReceivedBody): string {
+    const { limits, pieceSize } = this.#settings
+    const bytes = decodeContent(bytesOf(body, pieceSize, limits.decodedSize), contentEncoding, limits)
+    requireHeapRoom(HEAP_PER_BYTE * bytes.length)
+    const format = bodyFormatOf(contentType)
+    if (format === 'json' || format === 'badgerfish') return jsonText(bytes, contentType)
+    if (isXmlFormat(format)) return decodeText(bytes, xmlCharset(contentType, bytes))
+    if (format === 'multipart' || format === 'binary') return decodeText(bytes, 'iso-8859-1')
+    return decodeText(bytes, charsetOf(contentType))
+  }
+
   #xmlInPieces(body: HeldBody, contentType: string): XmlElementNode {
     const { limits, pieceSize } = this.#settings
     if (lengthOf(body) > limits.decodedSize) {

@@ -126,20 +126,25 @@ export function writeMultipart(root: XmlElementNode): WrittenForm {
   for (const child of elementsOf(root)) {
     const attribute = (name: string) => child.attributes.find(([each]) => each === name)?.[1] ?? ''
     const [filename, type, text] = [attribute('filename'), attribute('content-type'), textWithin(child)]
-    const isFile = filename !== '' || (type !== '' && !/^text\//i.test(type))
+    const file = bytesOfFile(child)
     const name = quoted(decodeName(localName(child.name)))
     const disposition = `form-data; name=${name}${filename === '' ? '' : `; filename=${quoted(filename)}`}`
     const typeLine = type === '' ? '' : `Content-Type: ${type.replace(/[\r\n]/g, ' ')}\r\n`
     pieces.push(Buffer.from(`--${boundary}\r\nContent-Disposition: ${disposition}\r\n${typeLine}\r\n`))
     const charset = charsetNamed(parameterOf(type, 'charset'))
     const isLatin = charset === 'iso-8859-1'
-    pieces.push(
-      isFile ? Buffer.from(text, 'base64') : Buffer.from(text, isLatin ? 'latin1' : 'utf8'),
-      Buffer.from('\r\n'),
-    )
+    pieces.push(file ?? Buffer.from(text, isLatin ? 'latin1' : 'utf8'), Buffer.from('\r\n'))
   }
   pieces.push(Buffer.from(`--${boundary}--\r\n`))
   return { bytes: Buffer.concat(pieces), boundary }
+}
+
+/** Bytes of a part that is a file; null for other elements. */
+export function bytesOfFile({ attributes, children }: XmlElementNode): Buffer | null {
+  const attribute = (name: string) => attributes.find(([each]) => each === name)?.[1] ?? ''
+  const type = attribute('content-type')
+  if (attribute('filename') === '' && (type === '' || /^text\//i.test(type))) return null
+  return Buffer.from(children.map(textWithin).join(''), 'base64')
 }
 
 /** As browsers write it (RFC 7578 4.2). */

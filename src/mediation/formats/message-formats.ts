@@ -44,6 +44,7 @@ export class MessageFormats {
         const received = { body, contentType: wanted || contentType, contentEncoding }
         return asFault(isResponse, () => this.#builder.build(received))
       },
+      text: () => asFault(isResponse, () => this.#builder.text({ body, contentType, contentEncoding })),
     }
   }
 

@@ -14,13 +14,20 @@ import type { Message } from '../message.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
 import { type Json, textOf } from '../value.ts'
 import { allowedUrl, isAllowed, urlsIn } from './allowed-urls.ts'
+import {
+  allTexts,
+  INSPECTED_MAX,
+  isTooLong,
+  type InspectedTexts,
+  textsOfBody,
+  textsOfJson,
+  textsOfText,
+} from './inspected-texts.ts'
 import { limitIn } from './threat-protection.ts'
 
 const CODE = 900514
 /** As on the reference platform. */
 const STATUS = 446
-/** A longer text is refused by a pattern or URL list, because nobody has looked at the rest. */
-const INSPECTED_MAX = 1_048_576
 
 type Rule =
   /** `max`: 0 for none. */
@@ -113,16 +120,20 @@ interface Content {
   readonly text: string
   /** Undefined: the text may be JSON itself. */
   readonly json: Json | undefined
+  /** For patterns and URLs. */
+  texts(): InspectedTexts
 }
 
 function contentOf(message: Message, evaluate: Evaluate | null): Content {
   if (evaluate !== null) {
     const value = evaluate(message)
     const json = typeof value === 'object' && value.kind === 'json' ? value.value : undefined
-    return { text: textOf(value), json }
+    const text = textOf(value)
+    return { text, json, texts: () => (json === undefined ? textsOfText(text) : textsOfJson(json)) }
   }
   const { payload } = message
-  return { text: payload === null ? '' : textOfPayload(payload), json: undefined }
+  const text = payload === null ? '' : textOfPayload(payload)
+  return { text, json: undefined, texts: () => textsOfBody(message) }
 }
 
 interface Assessment {
@@ -166,12 +177,18 @@ const TOO_LONG: Assessment = {
 
 function regexRule(pattern: string): (content: Content) => Assessment {
   let compiled: Pattern | undefined
-  return ({ text }) => {
-    if (text.length > INSPECTED_MAX) return TOO_LONG
+  return content => {
+    const texts = content.texts()
+    if (isTooLong(texts)) return TOO_LONG
     compiled ??= compilePattern(pattern)
-    const passes = compiled.matcher(text).find()
+    const passes = isFoundIn(texts, compiled)
     return { result: resultOf(passes), assessment: `the text ${passes ? 'matches' : 'does not match'} the pattern` }
   }
+}
+
+function isFoundIn(texts: InspectedTexts, pattern: Pattern): boolean {
+  for (const text of allTexts(texts)) if (pattern.matcher(text).find()) return true
+  return false
 }
 
 function schemaRule(schema: string): (content: Content) => Assessment {
@@ -199,9 +216,14 @@ function jsonIn(text: string): Json | undefined {
 
 function urlRule(texts: readonly string[]): (content: Content) => Assessment {
   const allowed = texts.map(text => allowedUrl(text)!)
-  return ({ text }) => {
-    if (text.length > INSPECTED_MAX) return TOO_LONG
-    const refused = urlsIn(text).filter(url => !isAllowed(url, allowed)).length
+  return content => {
+    const texts = content.texts()
+    if (isTooLong(texts)) return TOO_LONG
+    let refused = 0
+    // A look at the whole would take what separates names and values for a part of a URL.
+    for (const text of texts.parts ?? texts.whole.slice(-1)) {
+      refused += urlsIn(text).filter(url => !isAllowed(url, allowed)).length
+    }
     return { result: resultOf(refused === 0), assessment: `${refused} URLs that are not allowed` }
   }
 }

@@ -6,13 +6,12 @@ import type { XmlElement } from '../../config/xml.ts'
 import { compilePattern, type Pattern } from '../../runtime/pattern.ts'
 import { namesSeveralTypes } from '../../http1/media-type.ts'
 import { bodyFormatOf, isXmlFormat } from '../formats/body-types.ts'
-import { jsonOf } from '../formats/json-text.ts'
-import { textOfPayload } from '../json-xml.ts'
 import { MediationFault } from '../mediation-fault.ts'
 import { mediator } from '../mediator.ts'
 import type { Message } from '../message.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
 import { textOf } from '../value.ts'
+import { allTexts, INSPECTED_MAX, isTooLong, textsOfBody } from './inspected-texts.ts'
 import { type JsonLimits, jsonViolation, type XmlLimits, xmlViolation } from './threat-limits.ts'
 
 const CODE = 400
@@ -27,10 +26,10 @@ function refuse(message: Message, policy: string, violation: string): never {
   throw new MediationFault({ code: CODE, message: detail, sequence: '_threat_fault_' })
 }
 
-/** Reads the payload; a body that cannot be read is a threat. */
-function readPayload(message: Message, policy: string): Message['payload'] {
+/** Reads the body; one that cannot be read is a threat. */
+function readBody<T>(message: Message, policy: string, read: (message: Message) => T): T {
   try {
-    return message.payload
+    return read(message)
   } catch (error) {
     if (!(error instanceof MediationFault)) throw error
     return refuse(message, policy, error.raised.cause)
@@ -74,7 +73,7 @@ export const jsonThreatProtection = mediator<JsonLimits>({
   needs: () => 'worker',
   compile: limits => message => {
     if (formatOfBody(message, 'JSON threat protection') !== 'json') return true
-    const payload = readPayload(message, 'JSON threat protection')
+    const payload = readBody(message, 'JSON threat protection', ({ payload }) => payload)
     const violation = payload?.kind === 'json' ? jsonViolation(payload.text, limits) : ''
     return violation === '' || refuse(message, 'JSON threat protection', violation)
   },
@@ -100,7 +99,7 @@ export const xmlThreatProtection = mediator<XmlLimits>({
   needs: () => 'worker',
   compile: limits => message => {
     if (!isXmlFormat(formatOfBody(message, 'XML threat protection'))) return true
-    const payload = readPayload(message, 'XML threat protection')
+    const payload = readBody(message, 'XML threat protection', ({ payload }) => payload)
     const violation = payload?.kind === 'xml' ? xmlViolation(payload.root, limits) : ''
     return violation === '' || refuse(message, 'XML threat protection', violation)
   },
@@ -115,10 +114,7 @@ interface RegexSettings {
 
 const PARTS = ['headers', 'query', 'path', 'body'] as const
 type Part = (typeof PARTS)[number]
-/** A longer body is refused, because nobody has looked at the rest. */
-const INSPECTED_MAX = 1_048_576
-
-/** `<regexThreatProtection>`: refuses what contains a match of the pattern, as sent or percent-decoded. */
+/** `<regexThreatProtection>`: refuses what contains a match of the pattern, as sent or without its escapes. */
 export const regexThreatProtection = mediator<RegexSettings>({
   name: 'regexThreatProtection',
   attributes: ['name', 'pattern', ...PARTS],
@@ -155,14 +151,9 @@ function* textsOf(message: Message, part: Part, policy: string): Generator<strin
     return
   }
   if (part === 'body') {
-    const payload = readPayload(message, policy)
-    if (payload === null) return
-    const text = payload.kind === 'binary' ? Buffer.from(payload.bytes).toString('latin1') : textOfPayload(payload)
-    if (text.length > INSPECTED_MAX) refuse(message, policy, `the body has more than ${INSPECTED_MAX} characters`)
-    yield text
-    // Escapes of JSON hide nothing.
-    const plain = payload.kind === 'json' ? JSON.stringify(jsonOf(payload)) : text
-    if (plain !== text) yield plain
+    const texts = readBody(message, policy, textsOfBody)
+    if (isTooLong(texts)) refuse(message, policy, `the body has more than ${INSPECTED_MAX} characters`)
+    yield* allTexts(texts)
     return
   }
   const { target } = message.receivedHead

@@ -8,6 +8,9 @@ const CHAT = JSON.stringify({ messages: [{ content: 'Hello there, world. See htt
 const PATH = 'jsonPath="$.messages[0].content" showAssessment="true"'
 const urls = (...allowed: readonly string[]) =>
   `<guardrail type="url" ${PATH}>${allowed.map(url => `<url>${url}</url>`).join('')}</guardrail>`
+const WHOLE_URLS = '<guardrail type="url" showAssessment="true"><url>good.example</url></guardrail>'
+const regex = (pattern: string, attributes = '') =>
+  `<guardrail type="regex" pattern="${pattern}" invert="true" showAssessment="true" ${attributes}/>`
 const schema = (text: string, attributes = '') =>
   `<guardrail type="jsonSchema" showAssessment="true" ${attributes}><schema>${text}</schema></guardrail>`
 
@@ -67,6 +70,16 @@ const CONTENTS: readonly (readonly [steps: string, body: string, assessment: str
     '["x"]',
     'the JSON is not valid',
   ],
+  // The text of a rule is also looked at without escapes.
+  [regex('drop\\s+table'), '{"q":"drop\\ntable"}', 'the text matches the pattern'],
+  [regex('a b'), '{"q":"a\\u0020b"}', 'the text matches the pattern'],
+  [regex('drop\\s+table', 'jsonPath="$.q"'), '{"q":{"x":["drop\\ntable"]}}', 'the text matches the pattern'],
+  [regex('^drop$', 'jsonPath="$.q"'), '{"q":["drop"]}', 'the text matches the pattern'],
+  [WHOLE_URLS, '["https:\\/\\/evil.example"]', '1 URLs that are not allowed'],
+  [WHOLE_URLS, '["https:\\u002f/evil.example"]', '1 URLs that are not allowed'],
+  [WHOLE_URLS, '["https://good.example\\u002eevil.example"]', '1 URLs that are not allowed'],
+  [WHOLE_URLS, '["https:\\/\\/good.example\\/"]', ''],
+  [urls('good.example').replace('messages[0].content', 'messages'), CHAT, ''],
   [urls('good.example'), CHAT, ''],
   [urls('https://good.example/docs'), CHAT, ''],
   [urls('*.example'), CHAT, ''],

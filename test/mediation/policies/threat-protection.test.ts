@@ -101,6 +101,67 @@ const MESSAGES: readonly (readonly [steps: string, given: GivenMessage, violatio
   ['<wellFormedBody xml="true"/>', { body: '{"a":' }, ''],
 ]
 
+const FORM = 'application/x-www-form-urlencoded'
+const MULTIPART = 'multipart/form-data; boundary=B'
+const parts = (head: string, content: string) =>
+  `--B\r\nContent-Disposition: form-data; ${head}\r\n\r\n${content}\r\n--B--\r\n`
+const base64 = Buffer.from('ok').toString('base64')
+
+/** Pattern, content type, body, and whether it is refused. */
+const INSPECTED: readonly (readonly [pattern: string, type: string, body: string, isRefused: boolean])[] = [
+  ['&lt;script', 'application/json', '{"q":"\\u003cscript>"}', true],
+  ['&lt;script', 'application/json', '{"\\u003cscript":1}', true],
+  ['&lt;script', 'application/json', '{"q":"\\u003cscript>","q":""}', true],
+  ['drop\\s+table', 'application/json', '{"q":"drop\\ntable"}', true],
+  ["='\\s*or", 'application/json', '{"q":"=\'\\t or"}', true],
+  ['say "', 'application/json', '{"q":"say \\"x"}', true],
+  ['^admin$', 'application/json', '{"role":"admin"}', true],
+  ['"q" *: *"x', 'application/json', '{"q" : "\\u0078"}', true],
+  ['drop\\s+table', 'application/json', '{"drop":"table"}', false],
+  ['&lt;script', XML, '<a>&lt;script&gt;</a>', true],
+  ['&lt;script', XML, '<a>&#60;script</a>', true],
+  ['&lt;script', XML, '<a><![CDATA[<script>]]></a>', true],
+  ['&lt;script', XML, '<a b="&lt;script"/>', true],
+  ['&lt;script', XML, '<a b="x"><script/></a>', true],
+  ['drop table', XML, '<a>dr<!-- -->op table</a>', true],
+  ['secret', XML, '<a><!-- secret --></a>', true],
+  ['secret', XML, '<?secret x?><a/>', true],
+  ['^admin$', XML, '<a><b>x</b><b>admin</b></a>', true],
+  ['role="admin"', XML, "<a role = 'admin'/>", true],
+  ['&lt;script', 'text/xml; charset=utf-8', '<a filename="b">&lt;script</a>', true],
+  ['&lt;script', FORM, 'q=%3Cscript%3E', true],
+  ['a b', FORM, 'a+b=1', true],
+  ['a b', FORM, 'q=a%20b', true],
+  ['q=%3C', FORM, 'q=%3Cscript%3E', true],
+  ['JsonReader', FORM, 'a+b=1', false],
+  ['&lt;script', 'text/plain', 'x <script>', true],
+  ['&lt;script', 'text/plain', '&lt;script', false],
+  ['&lt;script', MULTIPART, parts('name="a"', '<script>'), true],
+  ['a b', MULTIPART, parts('name="a b"', 'x'), true],
+  ['&lt;script', MULTIPART, parts('name="a"; filename="b"', '<script>'), true],
+  ['evil\\.exe', MULTIPART, parts('name="a"; filename="evil.exe"', 'x'), true],
+  ['é', MULTIPART, parts('name="a"; filename="b"', 'é'), true],
+  [base64, MULTIPART, parts('name="a"; filename="b"', 'ok'), false],
+  ['&lt;script', 'application/octet-stream', '\u0000<script', true],
+  ['é', '', 'é', true],
+]
+
+for (const [pattern, type, body, isRefused] of INSPECTED) {
+  const shown = body.replace(/[\0\r\n]+/g, ' ')
+  test(`the pattern ${pattern} ${isRefused ? 'refuses' : 'lets pass'} ${shown} of type ${type}`, async () => {
+    const { fault } = await runPolicy(regex(pattern.replaceAll('"', '&quot;'), 'body="true"'), { body, type })
+    assert.equal(fault?.message.replace(/^[^:]*: /, '') ?? '', isRefused ? 'the body of the request may not match' : '')
+  })
+}
+
+test('a body that a sequence made is inspected in place of the one that was received', async () => {
+  const made = '<payloadFactory media-type="json"><format>{"q":"a\\nb"}</format></payloadFactory>'
+  const inspect = (pattern: string) =>
+    runPolicy(`${made}${regex(pattern, 'body="true"')}`, { body: '{"q":"received"}' })
+  assert.equal((await inspect('received')).fault, null)
+  assert.notEqual((await inspect('a\\sb')).fault, null)
+})
+
 for (const [steps, given, violation] of MESSAGES) {
   const shown = `${given.target ?? ''}${(given.body ?? '').slice(0, 30)}`
   test(`${steps} ${violation === '' ? 'lets pass' : `refuses because ${violation}`}: ${shown}`, async () => {
