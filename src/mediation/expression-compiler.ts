@@ -59,6 +59,10 @@ export function compileExpression(expression: Expression, warn: (cause: string) 
       const [of, find] = [compileExpression(expression.of, warn), compileJsonPath(expression.path)]
       return message => valueOfJson(find(structured(of(message))))
     }
+    case 'filter': {
+      const [of, ...outer] = [expression.of, ...expression.outer].map(value => compileExpression(value, warn))
+      return compileFilter(of!, outer, compileJsonPath(expression.path))
+    }
     case 'apply': {
       const of = expression.of.map(argument => compileExpression(argument, warn))
       const { apply } = VALUE_FUNCTIONS[expression.name]!
@@ -85,6 +89,14 @@ export function compileExpression(expression: Expression, warn: (cause: string) 
 /** Compiles an expression that finds the nodes of a document. */
 export function compileNodes(expression: XPathExpression, warn: (cause: string) => void): FindNodes {
   return compileXPathNodes(expression, compileJsonPath, warn)
+}
+
+/** The values from elsewhere are parts of the root, so that no text of a client becomes part of the path. */
+function compileFilter(of: Evaluate, outer: readonly Evaluate[], find: ReturnType<typeof compileJsonPath>): Evaluate {
+  return message => {
+    const root = { of: structured(of(message)), outer: outer.map(evaluate => plain(evaluate(message))) }
+    return valueOfJson(find(root))
+  }
 }
 
 /** JSON that a path goes into; a text may be JSON. */

@@ -113,6 +113,12 @@ export class ExpressionParser {
     return environment.length === 0 ? parsed : { ...parsed, environment }
   }
 
+  /** `variable`: where its location paths go; '' for the payload. */
+  #xpathInto(text: string, namespaceOf: Namespaces, variable: string): Expression {
+    const expression = this.#xpath(text, namespaceOf)
+    return expression.kind === 'xpath' && variable !== '' ? { ...expression, variable } : expression
+  }
+
   parseJsonPath(text: string): ParsedExpression {
     return attempt(() => ({ kind: 'json-path', path: this.#jsonPath(text) }))
   }
@@ -120,7 +126,7 @@ export class ExpressionParser {
   #valueExpression(text: string, namespaceOf: Namespaces): Expression {
     return parseValueExpression(text, {
       jsonPath: path => this.#jsonPath(path),
-      xpath: path => this.#xpath(path, namespaceOf),
+      xpath: (path, variable) => this.#xpathInto(path, namespaceOf, variable),
       readsField: name => void this.#requestFields.add(name),
       refuse: (why, hint) => {
         throw new ExpressionError(why, hint)

@@ -27,6 +27,13 @@ export type Expression =
   | { readonly kind: 'clock'; readonly pattern: string }
   /** Of `${…}`: a path into a value. */
   | { readonly kind: 'path'; readonly of: Expression; readonly path: JsonPath }
+  /** Of `${…}`: a path whose filters compare with values from elsewhere; it begins at `{ of, outer }`. */
+  | {
+      readonly kind: 'filter'
+      readonly of: Expression
+      readonly path: JsonPath
+      readonly outer: readonly Expression[]
+    }
   /** Of `${…}`: an operator or function; `name`: a row of VALUE_FUNCTIONS. */
   | { readonly kind: 'apply'; readonly name: string; readonly of: readonly Expression[] }
   /** Of `${…}`. */
@@ -38,7 +45,7 @@ export type Expression =
     }
   | XPathExpression
 
-/** An expression with location paths into the payload, which the XPath library evaluates. */
+/** An expression with location paths into the payload or a variable, which the XPath library evaluates. */
 export interface XPathExpression {
   readonly kind: 'xpath'
   readonly text: string
@@ -48,4 +55,6 @@ export interface XPathExpression {
   readonly jsonPaths: readonly JsonPath[]
   /** Variables of the environment that it reads; left out: none. */
   readonly environment?: readonly string[]
+  /** Variable that the paths go into; left out: the payload. */
+  readonly variable?: string
 }

@@ -70,6 +70,8 @@ function readsBody(expression: Expression): boolean {
     case 'call':
     case 'apply':
       return expression.of.some(readsBody)
+    case 'filter':
+      return [expression.of, ...expression.outer].some(readsBody)
     case 'choice':
       return [expression.condition, expression.yes, expression.otherwise].some(readsBody)
     case 'negative':

@@ -1,15 +1,19 @@
 /**
- * Parses `${…}` expressions: `payload`, `vars`, `headers`, `properties` and `params` with JSONPath behind them,
- * literals, operators with their usual precedence, `? :`, and functions. `xpath("…")` reads an XML payload.
+ * Parses `${…}` expressions: `payload`, `vars`, `headers`, `properties`, `params` and `configs` with JSONPath behind
+ * them, literals, operators with their usual precedence, `? :`, and functions. `xpath("…")` reads an XML payload.
  */
+import { datePatternError } from './date-pattern.ts'
 import type { Expression, JsonPath } from './expression.ts'
+import { CHARSETS } from './functions.ts'
 import { SCOPES } from './message.ts'
+import { isVariableName } from './outer-values.ts'
 import { VALUE_FUNCTIONS } from './value-functions.ts'
 
 /** What an expression needs of its surroundings. */
 interface Context {
   jsonPath(text: string): JsonPath
-  xpath(text: string): Expression
+  /** `variable`: the path goes into that variable; '' for the payload. */
+  xpath(text: string, variable: string): Expression
   /** A header field is read; in lower case. */
   readsField(name: string): void
   /** Throws. */
@@ -31,7 +35,21 @@ const NUMBER = /\d+(?:\.\d+)?/y
 const NAME = /[A-Za-z_][\w]*/y
 const STRING = /"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'/y
 const MEMBER = /\.([\w-]*[A-Za-z_][\w-]*)|\[\s*(?:"([^"]*)"|'([^']*)')\s*\]/y
-const ROOTS = ['payload', 'vars', 'headers', 'properties', 'props', 'params', 'var']
+const ROOTS = ['payload', 'vars', 'headers', 'properties', 'props', 'params', 'configs', 'var', 'config']
+/** What parameters are as properties. */
+const PARAMETERS: Readonly<Record<string, string>> = {
+  queryParams: 'query.param.',
+  pathParams: 'uri.var.',
+  uriParams: 'uri.var.',
+}
+/** Functions of the reference platform that have no counterpart, and what to use instead. */
+const ABSENT: Readonly<Record<string, string>> = {
+  secret: 'there is no vault: write configs.NAME, which reads a variable of the environment',
+  registry: 'there is no registry: write the value in a <variable>, or configs.NAME for a variable of the environment',
+}
+/** A value outside of the items that a filter looks at, and `$`. */
+const OUTER = /\$|[A-Za-z_]\w*/y
+const ESCAPES: Readonly<Record<string, string>> = { b: '\b', t: '\t', n: '\n', f: '\f', r: '\r' }
 
 export function parseValueExpression(text: string, context: Context): Expression {
   const parser = new ValueExpressionParser(text, context)
@@ -129,8 +147,8 @@ class ValueExpressionParser {
     const number = this.#match(NUMBER)
     if (number !== null) return { kind: 'literal', value: Number(number[0]) }
     const string = this.#match(STRING)
-    if (string !== null) return { kind: 'literal', value: (string[1] ?? string[2]!).replace(/\\(.)/g, '$1') }
-    if (this.#take('$')) return { kind: 'json-path', path: this.#path('$') }
+    if (string !== null) return { kind: 'literal', value: unescaped(string[1] ?? string[2]!) }
+    if (this.#take('$')) return this.#pathInto({ kind: 'json-path', path: this.#context.jsonPath('$') })
     const name = this.#match(NAME)?.[0]
     if (name === undefined) return this.#unexpected()
     if (name === 'true' || name === 'false') return { kind: 'call', name, of: [] }
@@ -151,10 +169,11 @@ class ValueExpressionParser {
       while (this.#take(','))
       this.#expect(')')
     }
-    if (name === 'now' && of.length === 0) return { kind: 'clock', pattern: '' }
-    const [first] = of
-    if (name === 'xpath' && of.length === 1 && first?.kind === 'literal')
-      return this.#context.xpath(String(first.value))
+    // Numbers can be added to the time.
+    if (name === 'now' && of.length === 0) return { kind: 'apply', name: 'float', of: [{ kind: 'clock', pattern: '' }] }
+    if (name === 'xpath' && of.length > 0 && of.length <= 2) return this.#xpath(of)
+    const absent = Object.hasOwn(ABSENT, name) ? ABSENT[name] : undefined
+    if (absent !== undefined) this.#context.refuse(`${name}() is not supported`, absent)
     const row = Object.hasOwn(VALUE_FUNCTIONS, name) ? VALUE_FUNCTIONS[name] : undefined
     if (row === undefined) {
       const known = Object.keys(VALUE_FUNCTIONS).filter(each => /^\w+$/.test(each))
@@ -167,16 +186,47 @@ class ValueExpressionParser {
       const wanted = row.least === row.most ? `${row.least}` : `${row.least} to ${row.most}`
       this.#context.refuse(`${name}() takes ${wanted} arguments`, 'correct it')
     }
-    return { kind: 'apply', name, of }
+    this.#checkLiterals(name, of)
+    if (name === 'exists' && of[0]!.kind === 'literal') return { kind: 'apply', name, of: [this.#quoted(of[0]!)] }
+    const call: Expression = { kind: 'apply', name, of }
+    return name === 'object' || name === 'array' ? this.#pathInto(call) : call
+  }
+
+  #xpath([path, variable]: readonly Expression[]): Expression {
+    if (path?.kind !== 'literal' || (variable !== undefined && variable.kind !== 'literal')) {
+      return this.#context.refuse('xpath() needs texts in quotes', "write xpath('//a') or xpath('//a', 'variable')")
+    }
+    return this.#context.xpath(String(path.value), variable === undefined ? '' : String(variable.value))
+  }
+
+  /** Refuses charsets and patterns of dates that are known to be wrong. */
+  #checkLiterals(name: string, of: readonly Expression[]): void {
+    if (name !== 'base64encode' && name !== 'formatDateTime') return
+    for (const argument of of.slice(1)) {
+      const text = argument.kind === 'literal' ? String(argument.value) : ''
+      const why = name === 'formatDateTime' ? datePatternError(text) : ''
+      if (why !== '') this.#context.refuse(`has a date pattern that ${why}`, 'write it like yyyy-MM-dd HH:mm:ss')
+      if (name === 'base64encode' && !Object.hasOwn(CHARSETS, text)) {
+        const known = Object.keys(CHARSETS).filter(charset => charset !== '')
+        this.#context.refuse(`base64encode() has no charset ${text}`, `known charsets are ${known.join(', ')}`)
+      }
+    }
+  }
+
+  /** `exists('vars.x')`, as the documentation of the reference platform writes it, asks for `vars.x`. */
+  #quoted(literal: Expression & { readonly kind: 'literal' }): Expression {
+    const text = String(literal.value)
+    const [root = ''] = /^(?:\$|\w+(?=[.[]))/.exec(text) ?? []
+    return root === '$' || ROOTS.includes(root) ? parseValueExpression(text, this.#context) : literal
   }
 
   #root(name: string): Expression {
     switch (name) {
       case 'payload':
-        return { kind: 'json-path', path: this.#path('$') }
+        return this.#pathInto({ kind: 'json-path', path: this.#context.jsonPath('$') })
       case 'vars':
       case 'var':
-        return this.#within({ kind: 'property', scope: 'variable', name: this.#member(name) })
+        return this.#pathInto({ kind: 'property', scope: 'variable', name: this.#member(name) })
       case 'headers': {
         const field = this.#member(name)
         this.#context.readsField(field.toLowerCase())
@@ -189,14 +239,20 @@ class ValueExpressionParser {
         if (scope === undefined || scope === 'transport') {
           return this.#context.refuse(`there are no properties of ${given}`, 'write properties.synapse.name')
         }
-        return this.#within({ kind: 'property', scope, name: this.#member(name) })
+        return this.#pathInto({ kind: 'property', scope, name: this.#member(name) })
       }
       case 'params': {
         const kind = this.#member(name)
-        const prefix = kind === 'queryParams' ? 'query.param.' : kind === 'pathParams' ? 'uri.var.' : ''
-        if (prefix === '')
-          return this.#context.refuse(`there are no params of ${kind}`, 'write queryParams or pathParams')
+        const prefix = Object.hasOwn(PARAMETERS, kind) ? PARAMETERS[kind] : undefined
+        if (prefix === undefined)
+          return this.#context.refuse(`there are no params of ${kind}`, 'write queryParams, uriParams or pathParams')
         return { kind: 'property', scope: 'default', name: prefix + this.#member(name) }
+      }
+      case 'configs':
+      case 'config': {
+        const variable = this.#member(name)
+        if (isVariableName(variable)) return { kind: 'environment', name: variable }
+        return this.#context.refuse(`there is no variable ${variable}`, 'write letters, digits and _')
       }
       default:
         return this.#context.refuse(`there is no ${name}`, `known are ${ROOTS.join(', ')}`)
@@ -210,31 +266,51 @@ class ValueExpressionParser {
     return found[1] ?? found[2] ?? found[3]!
   }
 
-  /** A path into the value, if one follows. */
-  #within(of: Expression): Expression {
-    return /^(?:\.|\[)/.test(this.#text.slice(this.#at)) ? { kind: 'path', of, path: this.#path('$') } : of
-  }
-
-  /** JSONPath: names behind dots, and brackets with all that is in them. */
-  #path(root: string): JsonPath {
-    const start = this.#at
+  /** The value, or what a path behind it finds in it. Filters may compare items with values from elsewhere. */
+  #pathInto(of: Expression): Expression {
+    const outer: Expression[] = []
+    let path = ''
     for (;;) {
-      if (this.#match(/\.{1,2}(?:\*|[\w\u0080-\uffff]+)/y) !== null) continue
-      if (this.#match(/(?:\.\.)?\[/y) === null) break
-      this.#bracket()
+      const part = this.#match(/\.{1,2}(?:\*|[\w\u0080-\uffff]+)/y) ?? this.#match(/(?:\.\.)?\[/y)
+      if (part === null) break
+      path += part[0]
+      if (part[0].endsWith('[')) path += this.#bracket(outer)
     }
-    return this.#context.jsonPath(root + this.#text.slice(start, this.#at))
+    if (outer.length > 0) return { kind: 'filter', of, path: this.#context.jsonPath(`$.of${path}`), outer }
+    if (of.kind === 'json-path') return { kind: 'json-path', path: this.#context.jsonPath(`$${path}`) }
+    return path === '' ? of : { kind: 'path', of, path: this.#context.jsonPath(`$${path}`) }
   }
 
-  /** Skips to the end of a bracket that is open. */
-  #bracket(): void {
+  /**
+   * Text up to the end of a bracket that is open. In a filter, what begins with a root stands for a value of `outer`,
+   * which the path finds at `$.outer`.
+   */
+  #bracket(outer: Expression[]): string {
+    let text = ''
+    let isFilter = false
     for (let open = 1; open > 0; ) {
-      if (this.#match(STRING) !== null) continue
-      const character = this.#text.charAt(this.#at++)
-      if (character === '') this.#unexpected()
-      if (character === '[') open++
-      else if (character === ']') open--
+      const string = this.#match(STRING)
+      const name = isFilter && string === null && !/[\w.@]$/.test(text) ? this.#match(OUTER)?.[0] : undefined
+      if (string !== null) text += string[0]
+      else if (name !== undefined) text += this.#outer(name, outer)
+      else {
+        const character = this.#text.charAt(this.#at++)
+        if (character === '') this.#unexpected()
+        if (character === '[') open++
+        else if (character === ']') open--
+        else if (character === '?') isFilter = true
+        text += character
+      }
     }
+    return text
+  }
+
+  /** What stands for a value in the text of a path. A path into the payload is left to the library. */
+  #outer(name: string, outer: Expression[]): string {
+    if (name !== '$' && !ROOTS.includes(name)) return name
+    const isPayload = name === '$' || name === 'payload'
+    outer.push(isPayload ? { kind: 'json-path', path: this.#context.jsonPath('$') } : this.#root(name))
+    return `$.outer[${outer.length - 1}]`
   }
 }
 
@@ -251,4 +327,8 @@ function combined(operator: string, left: Expression, right: Expression): Expres
 /** The expression as a boolean. */
 function truth(of: Expression): Expression {
   return { kind: 'apply', name: 'not', of: [{ kind: 'apply', name: 'not', of: [of] }] }
+}
+
+function unescaped(text: string): string {
+  return text.replace(/\\(.)/g, (_, character: string) => ESCAPES[character] ?? character)
 }

@@ -1,5 +1,7 @@
 /** Operators and functions of `${…}` expressions, over typed values. */
+import { datePatternError, formatDate, parseDate } from './date-pattern.ts'
 import { jsonOf as jsonOfPayload } from './formats/json-text.ts'
+import { CHARSETS } from './functions.ts'
 import { jsonOfXml } from './json-xml.ts'
 import { type Json, numberOf, textOf, type Value, valueOfJson } from './value.ts'
 
@@ -24,6 +26,7 @@ const two = (apply: (left: Value, right: Value) => Value): ValueFunction => ({
   most: 2,
   apply: ([left, right]) => apply(left!, right!),
 })
+const some = (least: number, most: number, apply: ValueFunction['apply']): ValueFunction => ({ least, most, apply })
 const number = (apply: (value: number) => number): ValueFunction => one(value => apply(numberOf(value)))
 
 /** Operators by their symbols, functions by their names. */
@@ -44,36 +47,39 @@ export const VALUE_FUNCTIONS: Readonly<Record<string, ValueFunction>> = {
   toUpper: one(value => text(value).toUpperCase()),
   toLower: one(value => text(value).toLowerCase()),
   trim: one(value => text(value).trim()),
-  subString: {
-    least: 2,
-    most: 3,
-    apply: ([value, from, to]) => text(value).substring(numberOf(from!), to === undefined ? undefined : numberOf(to)),
-  },
+  subString: some(2, 3, ([value, from, to]) =>
+    text(value).substring(numberOf(from!), to === undefined ? undefined : numberOf(to)),
+  ),
   startsWith: two((value, start) => text(value).startsWith(text(start))),
   endsWith: two((value, end) => text(value).endsWith(text(end))),
   contains: two((value, part) => text(value).includes(text(part))),
-  indexOf: two((value, part) => text(value).indexOf(text(part))),
+  indexOf: some(2, 3, ([value, part, from]) =>
+    text(value).indexOf(text(part), from === undefined ? 0 : numberOf(from)),
+  ),
   charAt: two((value, at) => text(value).charAt(numberOf(at))),
   split: two((value, separator) => ({ kind: 'json', value: text(value).split(text(separator), ITEMS_MAX) })),
-  replace: {
-    least: 3,
-    most: 3,
-    apply: ([value, part, by]) =>
-      text(value)
-        .replaceAll(text(part), () => text(by))
-        .slice(0, TEXT_MAX),
-  },
+  replace: some(3, 3, ([value, part, by]) =>
+    text(value)
+      .replaceAll(text(part), () => text(by))
+      .slice(0, TEXT_MAX),
+  ),
   abs: number(Math.abs),
   ceil: number(Math.ceil),
   floor: number(Math.floor),
-  round: number(Math.round),
+  round: some(1, 2, ([value, places]) => rounded(numberOf(value!), places === undefined ? 0 : numberOf(places))),
   sqrt: number(Math.sqrt),
+  log: number(Math.log),
   pow: two((base, exponent) => numberOf(base) ** numberOf(exponent)),
-  base64encode: one(value => Buffer.from(text(value)).toString('base64')),
+  base64encode: some(1, 2, ([value, charset]) => encoded(text(value), text(charset))),
   base64decode: one(value => Buffer.from(text(value), 'base64').toString()),
   urlEncode: one(value => encodeURIComponent(text(value).toWellFormed())),
   urlDecode: one(value => decoded(text(value))),
   hash: two((value, algorithm) => hashed(text(value), text(algorithm))),
+  formatDateTime: some(2, 3, ([value, pattern, wanted]) =>
+    wanted === undefined
+      ? dateOf(numberOf(value!), text(pattern))
+      : reformatted(text(value), text(pattern), text(wanted)),
+  ),
   string: one(value => text(value)),
   integer: one(value => Math.trunc(numberOf(value))),
   float: one(value => numberOf(value)),
@@ -117,6 +123,28 @@ function length(value: Value): number {
   const json = plain(value)
   if (Array.isArray(json)) return json.length
   return typeof json === 'object' && json !== null ? Object.keys(json).length : text(value).length
+}
+
+/** `places`: of the decimal fraction; 0 to 100. */
+function rounded(value: number, places: number): number {
+  return places > 0 && places <= 100 ? Number(value.toFixed(Math.trunc(places))) : Math.round(value)
+}
+
+/** '' for an unknown charset. */
+function encoded(value: string, charset: string): string {
+  return Object.hasOwn(CHARSETS, charset) ? Buffer.from(value, CHARSETS[charset]).toString('base64') : ''
+}
+
+/** '' where the value is no time, or the pattern is none. */
+function dateOf(ms: number, pattern: string): string {
+  const date = new Date(ms)
+  return Number.isNaN(date.getTime()) || datePatternError(pattern) !== '' ? '' : formatDate(date, pattern)
+}
+
+/** '' where the text does not have the pattern. */
+function reformatted(value: string, pattern: string, wanted: string): string {
+  const date = datePatternError(pattern) === '' ? parseDate(value, pattern) : undefined
+  return date === undefined ? '' : dateOf(date.getTime(), wanted)
 }
 
 /** In hexadecimal digits; '' for an unknown algorithm. */

@@ -32,11 +32,12 @@ export function compileXPath(
   warn: (cause: string) => void,
 ): (message: Message) => Value {
   const evaluate = compileIn(expression, compileJsonPath)
+  const { variable } = expression
   return message => {
     // A body that cannot be built is a fault of the message, not of the expression.
-    const payload = message.payload ?? EMPTY
+    const payload = variable === undefined ? (message.payload ?? EMPTY) : null
     try {
-      const root = documentOf(payload)
+      const root = payload === null ? documentOfVariable(variable!, message) : documentOf(payload)
       return withinTime(() => fromLibrary(evaluate(message, root)))
     } catch (error) {
       if (error instanceof MediationFault) throw error
@@ -101,6 +102,24 @@ function documentOf(payload: Payload): DomNode {
     documents.set(payload, root)
   }
   return root
+}
+
+/** Element in a variable, or that of its text. Throws without one. */
+function documentOfVariable(name: string, message: Message): DomNode {
+  const value = message.get('variable', name) ?? ''
+  const [node] = typeof value === 'object' && value.kind === 'xml' ? value.nodes : [rootOfText(textOf(value), message)]
+  if (node === undefined || typeof node === 'string') throw new Error(`the variable ${name} is no XML`)
+  return parsedRoot(node)
+}
+
+function rootOfText(text: string, { task }: Message): XmlElementNode | undefined {
+  if (task === null || !text.trimStart().startsWith('<')) return undefined
+  try {
+    const payload = task.parse(text, 'application/xml')
+    return payload?.kind === 'xml' ? payload.root : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** As `documentOf`, in a document that the caller may change. */

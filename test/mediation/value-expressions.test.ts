@@ -77,6 +77,39 @@ const ROWS: readonly (readonly [string, string])[] = [
   ['isNumber(payload.t)', 'false'],
   ['integer("42") + 1', '43'],
   ['object("{\\"a\\":1}")', '{"a":1}'],
+  // What the documentation of the reference platform has beyond these.
+  ['indexOf("banana", "an", 2)', '3'],
+  ['indexOf("text", "e")', '1'],
+  ['log(1)', '0'],
+  ['round(2.7543, 2)', '2.75'],
+  ['round(2.7543)', '3'],
+  ['base64encode("añ", "ISO-8859-1")', 'YfE='],
+  ['base64encode("dext")', 'ZGV4dA=='],
+  ['formatDateTime("29-09-1988", "dd-MM-yyyy", "yyyy MMM dd")', '1988 Sep 29'],
+  [
+    'formatDateTime("1988-09-29 03:04 PM", "yyyy-MM-dd hh:mm a", "EEEE, d MMMM yyyy HH:mm")',
+    'Thursday, 29 September 1988 15:04',
+  ],
+  ['formatDateTime("31-02-1988", "dd-MM-yyyy", "yyyy")', ''],
+  ['formatDateTime("x", "dd-MM-yyyy", "yyyy")', ''],
+  ['formatDateTime("2026-01-05T12:30:00.007+05:30", "yyyy-MM-dd\'T\'HH:mm:ss.SSSXXX", "H:m:s.S")', '12:30:0.7'],
+  ['formatDateTime(0 * now(), "yyyy") == "1970" or formatDateTime(0, "yyyy") == "1969"', 'true'],
+  ['formatDateTime("soon", "yyyy")', ''],
+  ['isNumber(now())', 'true'],
+  ['now() + 1000 - now() > 900', 'true'],
+  ['payload.items[?(@.p >= props.synapse.n)].p', '[7]'],
+  ['payload.items[?(@.p == $.items[1].p)]', '[{"p":7}]'],
+  ['payload.items[?(@.p > payload.n && @.p < props.synapse.j.k[0])].p', '[7]'],
+  ['props.synapse.j[?(@[0] > payload.n)]', '[[9]]'],
+  ['payload.items[?@.p != headers["count"]].p', '[1,7]'],
+  ["payload.a.b[?(@ == 'vars.x')]", ''],
+  ['array("[1,{\\"name\\":\\"x\\"}]")[1].name', 'x'],
+  ['object("{\\"a\\":{\\"b\\":2}}")..b', '[2]'],
+  ["exists('payload.none') ? 'yes' : 'default'", 'default'],
+  ["exists('payload.n') ? payload.n : 'default'", '5'],
+  ["exists('plain')", 'true'],
+  ["length('a\\nb')", '3'],
+  ['configs.SLUICE_TEST_NONE', ''],
 ]
 
 for (const [expression, expected] of ROWS) {
@@ -100,10 +133,14 @@ test('parameters of the query and of the path', async () => {
   message.set('default', 'API_ELECTED_RESOURCE', '/pets/{id}')
   const steps =
     `<property name="a" expression="${inBraces('params.queryParams.limit')}"/>` +
-    `<property name="b" expression="${inBraces('params.pathParams.id')}"/>`
+    `<property name="b" expression="${inBraces('params.pathParams.id')}"/>` +
+    `<property name="c" expression="${inBraces('params.uriParams.id')}"/>`
   const sequences = await compiled(steps, () => undefined)
   sequences.run('one', message)
-  assert.deepEqual([message.get('default', 'a'), message.get('default', 'b')], ['5', '7'])
+  assert.deepEqual(
+    ['a', 'b', 'c'].map(name => message.get('default', name)),
+    ['5', '7', '7'],
+  )
 })
 
 test('only the payload needs a worker, and fields are captured', async () => {
@@ -112,6 +149,9 @@ test('only the payload needs a worker, and fields are captured', async () => {
     ['vars.a + payload.b', 'worker'],
     ['headers.a ? 1 : payload.b', 'worker'],
     ['length(vars.a[0])', 'heads'],
+    ['vars.a[?(@.b > headers.a)]', 'heads'],
+    ['vars.a[?(@.b > $.c)]', 'worker'],
+    ['configs.A', 'heads'],
   ] as const) {
     const plan = await planOf(`<property name="x" expression="\${${text}}"/>`)
     assert.equal(
@@ -131,6 +171,14 @@ const REFUSED: readonly (readonly [string, string])[] = [
   ['vars', 'vars needs a name'],
   ['properties.transport.a', 'there are no properties of transport'],
   ["xpath('//')", 'is not valid XPath'],
+  ["xpath(vars.a, 'b')", 'xpath() needs texts in quotes'],
+  ["secret('alias')", 'secret() is not supported (there is no vault: write configs.NAME'],
+  ["registry('gov:/a').property('b')", 'registry() is not supported (there is no registry'],
+  ['params.functionParams.a', 'there are no params of functionParams'],
+  ["configs['a b']", 'there is no variable a b'],
+  ["base64encode('a', 'EBCDIC')", 'base64encode() has no charset EBCDIC'],
+  ["formatDateTime(now(), 'Q')", 'has a date pattern that has the unknown letter Q'],
+  ['payload[?(@.a > vars)]', 'vars needs a name'],
   ['nope(1)', 'there is no function nope()'],
   ['length()', 'length() takes 1 arguments'],
   ['payload[?(@.]', 'is not valid JSONPath'],
@@ -143,6 +191,30 @@ for (const [text, expected] of REFUSED) {
     assert.ok(error.includes(`: ${expected}`), error)
   })
 }
+
+test('xpath reads a variable', async () => {
+  const students = '<students xmlns=""><student>Ann</student><student>Bo</student></students>'
+  const steps =
+    `<variable name="Students" type="XML">${students}</variable>` +
+    `<property name="it" expression="${inBraces("xpath('//student[2]/text()', 'Students')")}"/>` +
+    `<property name="own" expression="${inBraces("xpath('local-name(.)', 'Students')")}"/>`
+  const { message, reports } = await run(steps, GIVEN)
+  assert.deepEqual(reports, [])
+  assert.deepEqual([message.get('default', 'it'), message.get('default', 'own')], ['Bo', 'students'])
+  const ran = await run(`<property name="x" expression="${inBraces("xpath('//a', 'none')")}"/>`)
+  assert.match(String(ran.reports[0]?.[2].CAUSE_OF_ERROR), /the variable none is no XML/)
+})
+
+test('configs reads the environment, and no log shows its value (D740)', async t => {
+  process.env.SLUICE_TEST_CONFIG = 'geheim'
+  t.after(() => delete process.env.SLUICE_TEST_CONFIG)
+  const steps =
+    `<property name="it" expression="${inBraces('config.SLUICE_TEST_CONFIG')}"/>` +
+    `<log><message>${inBraces('"x" + configs.SLUICE_TEST_CONFIG')}</message></log>`
+  const { message, reports } = await run(steps)
+  assert.equal(message.get('default', 'it'), 'geheim')
+  assert.equal(JSON.stringify(reports).includes('geheim'), false)
+})
 
 test('the clock', async () => {
   const before = Date.now()
