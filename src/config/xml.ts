@@ -77,6 +77,12 @@ export interface XmlAttribute {
   readonly value: string
 }
 
+/** A processing instruction: `<?target data?>`. */
+export interface XmlInstruction {
+  readonly target: string
+  readonly data: string
+}
+
 const DECLARATIONS = 'http://www.w3.org/2000/xmlns/'
 
 export class XmlElement {
@@ -144,13 +150,15 @@ export class XmlElement {
     return this.#element.lookupNamespaceURI(prefix === '' ? null : prefix) ?? undefined
   }
 
-  /** Child elements and texts in order, without comments. */
-  get nodes(): readonly (XmlElement | string)[] {
-    const nodes: (XmlElement | string)[] = []
+  /** Child elements, texts and processing instructions in order, without comments. */
+  get nodes(): readonly (XmlElement | XmlInstruction | string)[] {
+    const nodes: (XmlElement | XmlInstruction | string)[] = []
     for (const node of this.#element.childNodes) {
       if (node.nodeType === node.ELEMENT_NODE) nodes.push(new XmlElement(node as Element, this.#label))
       else if (node.nodeType === node.TEXT_NODE || node.nodeType === node.CDATA_SECTION_NODE) {
         nodes.push(node.nodeValue ?? '')
+      } else if (node.nodeType === node.PROCESSING_INSTRUCTION_NODE) {
+        nodes.push({ target: node.nodeName, data: node.nodeValue ?? '' })
       }
     }
     return nodes

@@ -6,7 +6,7 @@ import { XmlToJson } from './formats/xml-to-json.ts'
 import type { Message, Payload } from './message.ts'
 import { bodyOf, soapVersion } from './soap.ts'
 import type { Json } from './value.ts'
-import { element, elementsOf, writeXml, type XmlElementNode, type XmlNode } from './xml-tree.ts'
+import { element, elementsOf, writeXml, type XmlChild, type XmlElementNode } from './xml-tree.ts'
 
 const TEXT_NAMESPACE = 'http://ws.apache.org/commons/ns/payload'
 /** Nesting of elements, because consumers may recurse. */
@@ -48,7 +48,7 @@ export function writtenPayload(message: Message, format: BodyFormat): Payload | 
 }
 
 /** Content of an element that holds the value; see `contentOfJson`. */
-export function nodesOfJson(json: Json): readonly XmlNode[] {
+export function nodesOfJson(json: Json): readonly XmlChild[] {
   return contentOfJson(json, WITH_NIL, LEVELS)
 }
 
@@ -79,8 +79,9 @@ export function jsonOfXml(root: XmlElementNode): Json {
 /** Numbers that a double represents exactly as written. */
 const PLAIN_NUMBER = /^-?(?:0|[1-9]\d{0,14})(?:\.\d{1,10})?$/
 
-/** Text that reads as a number or boolean becomes one. */
+/** Text that reads as a number, boolean or null becomes one. */
 export function primitive(text: string): Json {
+  if (text === 'null') return null
   if (text === 'true' || text === 'false') return text === 'true'
   return PLAIN_NUMBER.test(text) && String(Number(text)) === text ? Number(text) : text
 }

@@ -7,7 +7,7 @@ import { setBlocks } from './mediators/header.ts'
 import { bodyOf, soapVersion } from './soap.ts'
 import type { TaskServices } from './task-calls.ts'
 import { type Json, markupOf, type Value } from './value.ts'
-import { localName, prefixOf, writeXml, type XmlElementNode } from './xml-tree.ts'
+import { isElement, localName, prefixOf, writeXml, type XmlElementNode } from './xml-tree.ts'
 
 /** Changes of one run of a script. */
 const CHANGES_MAX = 10_000
@@ -138,7 +138,7 @@ function toValue(value: ScriptValue): Value {
 
 function withBody(root: XmlElementNode, content: XmlElementNode): XmlElementNode {
   const children = root.children.map(child =>
-    typeof child !== 'string' && localName(child.name) === 'Body' ? { ...child, children: [content] } : child,
+    isElement(child) && localName(child.name) === 'Body' ? { ...child, children: [content] } : child,
   )
   return { ...root, children }
 }

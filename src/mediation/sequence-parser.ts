@@ -12,7 +12,7 @@ import type { AnyMediator } from './mediator.ts'
 import { MEDIATORS } from './mediators/list.ts'
 import { parsePattern } from './pattern.ts'
 import type { Branch, MediatorPlan, SequencePlan, UsedFile } from './sequence-plan.ts'
-import { element as xmlElement, selfContained, type XmlElementNode } from './xml-tree.ts'
+import { ARRAY_TARGET, element as xmlElement, selfContained, type XmlChild, type XmlElementNode } from './xml-tree.ts'
 
 const BOUNDS: XmlBounds = { bytes: 1024 * 1024, elements: 10_000, depth: 100 }
 /** Mediators of the reference platform that are not supported yet. */
@@ -356,10 +356,12 @@ function endOfBraces(text: string, from: number): number {
 function plainTree(node: XmlElement): XmlElementNode {
   const attributes = [...node.declarations, ...node.attributes].map(({ name, value }) => [name, value] as const)
   const hasElements = node.children.length > 0
-  const children = node.nodes
+  const children = node.nodes.flatMap((child): readonly XmlChild[] => {
     // White space between elements is layout of the file.
-    .filter(child => typeof child !== 'string' || !hasElements || child.trim() !== '')
-    .map(child => (typeof child === 'string' ? child : plainTree(child)))
+    if (typeof child === 'string') return hasElements && child.trim() === '' ? [] : [child]
+    if (!('target' in child)) return [plainTree(child)]
+    return child.target === ARRAY_TARGET ? [{ arrayOf: child.data.trim() }] : []
+  })
   return xmlElement(node.qualifiedName, children, attributes)
 }
 

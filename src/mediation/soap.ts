@@ -1,6 +1,16 @@
 /** SOAP 1.1 and 1.2 (5.4): envelopes, faults, and conversion of faults between the versions. */
 import type { Payload } from './message.ts'
-import { declared, element, elementsOf, localName, prefixOf, textWithin, type XmlElementNode } from './xml-tree.ts'
+import {
+  declared,
+  element,
+  elementsOf,
+  isElement,
+  localName,
+  prefixOf,
+  textWithin,
+  type XmlChild,
+  type XmlElementNode,
+} from './xml-tree.ts'
 
 export type SoapVersion = 'soap11' | 'soap12'
 
@@ -22,7 +32,7 @@ interface SoapFault {
   readonly node: string
   /** Actor in SOAP 1.1; '' for none. */
   readonly role: string
-  readonly detail: readonly (XmlElementNode | string)[]
+  readonly detail: readonly XmlChild[]
 }
 
 /** SOAP version of an element with this name, by the namespaces that it declares itself; undefined for others. */
@@ -112,7 +122,7 @@ export function withHeaderBlocks(
   blocks: readonly XmlElementNode[],
   isReplaced: (local: string, namespace: string) => boolean,
 ): XmlElementNode {
-  const isHeader = (node: XmlElementNode | string) => typeof node !== 'string' && localName(node.name) === 'Header'
+  const isHeader = (node: XmlChild) => isElement(node) && localName(node.name) === 'Header'
   const header = elementsOf(root).find(isHeader)
   const namespaceOf = (block: XmlElementNode) =>
     [block, header, root].map(node => (node === undefined ? undefined : declared(node, prefixOf(block.name))))

@@ -1,7 +1,7 @@
 /** Edits XML payloads at nodes that an XPath finds, in a document of their own. */
 import { type DomNode, domLibrary } from './lazy-libraries.ts'
 import type { Payload } from './message.ts'
-import { localName, writeXml, type XmlNode } from './xml-tree.ts'
+import { localName, writeXml, textWithin, type XmlNode } from './xml-tree.ts'
 import { documentRoot, treeOf } from './xpath-expression.ts'
 
 const ELEMENT = 1
@@ -31,7 +31,7 @@ export class XmlDocument {
 
   /** An attribute and a text take the text of the nodes. */
   replace(node: DomNode, nodes: readonly XmlNode[]): void {
-    if (node.nodeType === ATTRIBUTE) node.nodeValue = textOfNodes(nodes)
+    if (node.nodeType === ATTRIBUTE) node.nodeValue = nodes.map(textWithin).join('')
     else {
       this.insertAfter(node, nodes)
       this.remove(node)
@@ -63,8 +63,4 @@ export class XmlDocument {
       return document.importNode(parsed.firstChild!, true)
     })
   }
-}
-
-function textOfNodes(nodes: readonly XmlNode[]): string {
-  return nodes.map(node => (typeof node === 'string' ? node : textOfNodes(node.children))).join('')
 }

@@ -5,15 +5,27 @@ export interface XmlElementNode {
   readonly name: string
   /** Including namespace declarations. */
   readonly attributes: readonly (readonly [name: string, value: string])[]
-  readonly children: readonly XmlNode[]
+  readonly children: readonly XmlChild[]
 }
 
 /** A string is text. */
 export type XmlNode = XmlElementNode | string
 
+/** What an element holds. Other processing instructions and comments are not kept. */
+export type XmlChild = XmlNode | ArrayInstruction
+
+/** `<?xml-multiple name?>`: the elements of this name are an array in JSON, even if there is one or none. */
+export interface ArrayInstruction {
+  /** '' for the name of the next element. */
+  readonly arrayOf: string
+}
+
+/** Target of array instructions, as on the reference platform. */
+export const ARRAY_TARGET = 'xml-multiple'
+
 export function element(
   name: string,
-  children: readonly XmlNode[],
+  children: readonly XmlChild[],
   attributes: XmlElementNode['attributes'] = [],
 ): XmlElementNode {
   return { name, attributes, children }
@@ -34,7 +46,11 @@ export function prefixOf(name: string): string {
 }
 
 export function elementsOf(node: XmlElementNode): readonly XmlElementNode[] {
-  return node.children.filter(child => typeof child !== 'string')
+  return node.children.filter(isElement)
+}
+
+export function isElement(child: XmlChild): child is XmlElementNode {
+  return typeof child !== 'string' && 'name' in child
 }
 
 /** Adds declarations for prefixes that come from outside, so that the element can be moved. */
@@ -61,13 +77,14 @@ function collectUndeclared(node: XmlElementNode, outer: readonly string[], undec
 }
 
 /** Text of a node and all its descendants. */
-export function textWithin(node: XmlNode): string {
+export function textWithin(node: XmlChild): string {
   if (typeof node === 'string') return node
-  return node.children.map(textWithin).join('')
+  return isElement(node) ? node.children.map(textWithin).join('') : ''
 }
 
-export function writeXml(node: XmlNode): string {
+export function writeXml(node: XmlChild): string {
   if (typeof node === 'string') return escapeText(node)
+  if (!isElement(node)) return node.arrayOf === '' ? `<?${ARRAY_TARGET}?>` : `<?${ARRAY_TARGET} ${node.arrayOf}?>`
   let text = `<${node.name}`
   for (const [name, value] of node.attributes) text += ` ${name}="${escapeAttribute(value)}"`
   if (node.children.length === 0) return `${text}/>`

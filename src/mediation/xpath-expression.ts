@@ -11,7 +11,16 @@ import { type DomNode, domLibrary, type XPathValue, xpathLibrary } from './lazy-
 import { MediationFault } from './mediation-fault.ts'
 import { type Json, textOf, type Value, valueOfJson } from './value.ts'
 import { withinTime } from './xpath-bounds.ts'
-import { element, selfContained, writeXml, type XmlElementNode, type XmlNode } from './xml-tree.ts'
+import {
+  ARRAY_TARGET,
+  element,
+  elementsOf,
+  selfContained,
+  writeXml,
+  type XmlChild,
+  type XmlElementNode,
+  type XmlNode,
+} from './xml-tree.ts'
 
 /** Namespaces for the prefixes of variables, unless the sequence declares the prefixes itself. */
 const SCOPE_NAMESPACES = Object.fromEntries(
@@ -148,7 +157,7 @@ function requireRoom(tree: XmlElementNode): void {
     nodes += 1 + node.attributes.length + node.children.length
     declarations += own
     if (own > 0) declaring++
-    for (const child of node.children) if (typeof child !== 'string') pending.push(child)
+    for (const child of elementsOf(node)) pending.push(child)
   }
   if (declarations * declaring > COPIED_MAX) {
     throw new MediationFault({ code: 102521, message: 'The payload has too many namespace declarations' })
@@ -234,9 +243,19 @@ function plainTree(node: DomNode, depth: number): XmlElementNode {
   if (depth > DEPTH_MAX) throw new Error(`the result is more than ${DEPTH_MAX} elements deep`)
   const attributes = [...(node.attributes ?? [])].map(({ nodeName, nodeValue }) => [nodeName, nodeValue ?? ''] as const)
   const children = [...node.childNodes]
-    .filter(({ nodeType }) => nodeType === ELEMENT || nodeType === TEXT || nodeType === CDATA)
-    .map(child => (child.nodeType === ELEMENT ? plainTree(child, depth + 1) : (child.nodeValue ?? '')))
+    .filter(isKept)
+    .map(child => (child.nodeType === ELEMENT ? plainTree(child, depth + 1) : leafOf(child)))
   return element(node.nodeName, children, attributes)
 }
 const TEXT = 3
 const CDATA = 4
+const INSTRUCTION = 7
+
+function isKept({ nodeType, nodeName }: DomNode): boolean {
+  if (nodeType === INSTRUCTION) return nodeName === ARRAY_TARGET
+  return nodeType === ELEMENT || nodeType === TEXT || nodeType === CDATA
+}
+
+function leafOf({ nodeType, nodeValue }: DomNode): XmlChild {
+  return nodeType === INSTRUCTION ? { arrayOf: (nodeValue ?? '').trim() } : (nodeValue ?? '')
+}

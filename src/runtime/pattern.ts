@@ -12,9 +12,13 @@ interface Matcher {
   matches(): boolean
   /** True if a part of the text matches. */
   find(): boolean
+  /** True if the text begins with a match. */
+  lookingAt(): boolean
   group(group: number): string | null
   /** The text with each match replaced. */
   replaceAll(replacement: string): string
+  /** The text with its first match replaced. */
+  replaceFirst(replacement: string): string
 }
 
 export interface Pattern {

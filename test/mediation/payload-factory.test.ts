@@ -23,6 +23,7 @@ const PROPERTIES: Readonly<Record<string, Value>> = {
   leading: '007',
   long: '12345678901234567890',
   word: 'false',
+  nothing: 'null',
   object: { kind: 'json', value: { a: [1, null], 'b c': '<' } },
   nodes: { kind: 'xml', nodes: [{ name: 'x', attributes: [['y', '"']], children: ['<'] }] },
   tree: {
@@ -44,6 +45,7 @@ const BODIES: readonly (readonly [string, string, readonly string[], string])[] 
   ['json', '{"a":$1}', ['leading'], '{"a":"007"}'],
   ['json', '{"a":$1}', ['long'], '{"a":"12345678901234567890"}'],
   ['json', '{"a":$1}', ['word'], '{"a":false}'],
+  ['json', '{"a":$1}', ['nothing'], '{"a":null}'],
   ['json', '{"a":$1}', ['object'], '{"a":{"a":[1,null],"b c":"<"}}'],
   // An element with text alone is its text, as in XPath; one with elements is JSON.
   ['json', '{"a":$1}', ['nodes'], '{"a":"<"}'],
@@ -84,6 +86,7 @@ const BODIES: readonly (readonly [string, string, readonly string[], string])[] 
   ['xml', '<a>$1</a>', ['template'], '<a>$1 $2 $ctx:number \\u0022</a>'],
   ['xml', '<am:a am:b="1"><c/>\n</am:a>', [], '<am:a xmlns:am="http://example.org/am" am:b="1"><c/></am:a>'],
   ['xml', '<a><![CDATA[<$1>]]><!-- $2 --></a>', ['number'], '<a>&lt;900901&gt;</a>'],
+  ['xml', '<b><?xml-multiple a?><a>$1</a></b>', ['digits'], '<b><?xml-multiple a?><a>42</a></b>'],
   ['text', 'a $1 b', ['text'], 'a a "quoted" \\ text\n<&> ]]> \u0001 b'],
   ['text', '$1$2', ['template', 'number'], '$1 $2 $ctx:number \\u0022900901'],
   ['text', '$1', ['object'], '{"a":[1,null],"b c":"<"}'],
@@ -98,6 +101,14 @@ for (const [media, format, names, expected] of BODIES) {
     assert.deepEqual(reports, [])
   })
 }
+
+test('an xml-multiple instruction of a format opens an array, also after an edit of the payload', async () => {
+  const xml = factory('xml', '<b><?xml-multiple a?><a>$1</a><c/></b>', 'value="1"')
+  const edit = '<enrich><source type="inline"><d/></source><target xpath="//c"/></enrich>'
+  const asJson = '<property name="messageType" value="application/json" scope="axis2"/>'
+  assert.equal((await run(xml + asJson, {})).response.body, '{"b":{"a":[1],"c":""}}')
+  assert.equal((await run(xml + edit + asJson, {})).response.body, '{"b":{"a":[1],"d":""}}')
+})
 
 test('arguments are values or expressions of either evaluator; literals stay text', async () => {
   const given = { json: { a: { b: [1, 'x'] } }, properties: { digits: '42', object: PROPERTIES.object! } }

@@ -9,6 +9,7 @@ import { isPattern } from '../../runtime/pattern.ts'
 const STREAMING = 'XPath is always evaluated on a DOM'
 /** Without statistics the other keys about them do nothing. */
 const COUNTED = isTrue('.flow.statistics.enable')
+const AUTO_PRIMITIVE = isTrue('.synapse.enable_auto_primitive')
 const HANDLED = isSet('enabled_global_handlers')
 const DEBUGGER = 'not built yet: the mediation debugger'
 const INBOUND = 'not built yet: inbound endpoints'
@@ -99,20 +100,25 @@ const keys = {
   'stat.tracer.collect_mediation_properties': flag(false, 'Show in `sluice walk` the properties that flows leave.'),
   'synapse.command_debugger_port': inert(integer(9005, '', 1, 65_535, 'Port for commands.'), DEBUGGER),
   'synapse.event_debugger_port': inert(integer(9006, '', 1, 65_535, 'Port for events.'), DEBUGGER),
-  'synapse.enable_xml_nil': live(flag(false, 'Write JSON null as `xsi:nil`, and `xsi:nil` as null.')),
-  'synapse.disable_auto_primitive_regex': live(
-    text('', 'Regular expression of whole XML texts that stay texts in JSON; empty: none.'),
+  'synapse.enable_xml_nil': live(
+    flag(false, 'Write JSON null as `xsi:nil`, `xsi:nil` as null, and an empty element as an empty text.'),
+  ),
+  'synapse.disable_auto_primitive_regex': actsIf(
+    AUTO_PRIMITIVE,
+    live(text('', 'Regular expression of whole XML texts that do not become numbers in JSON; empty: none.')),
   ),
   'synapse.disable_custom_replace_regex': actsIf(
-    isSet('.synapse.disable_auto_primitive_regex'),
-    live(text('', 'Regular expression of parts that are removed from such texts; empty: none.')),
+    AUTO_PRIMITIVE,
+    live(
+      text('', 'Regular expression of how XML texts begin that stay texts in JSON, without this part; empty: none.'),
+    ),
   ),
   'synapse.enable_namespace_declaration': live(flag(false, 'Write namespace declarations in JSON: `@xmlns_p`.')),
   'synapse.build_valid_nc_name': live(
-    flag(false, 'Escape characters of JSON names that XML excludes, and restore them; without it, they become `_`.'),
+    flag(false, 'Write characters that XML names exclude as codes, and restore them; without it, they become `_`.'),
   ),
   'synapse.enable_auto_primitive': live(
-    flag(true, 'Write XML texts that read as a number or boolean as such in JSON.'),
+    flag(true, 'Write texts of XML elements that read as a number, boolean or null as such in JSON.'),
   ),
   'synapse.json_out_auto_array': live(
     flag(true, 'Write repeated XML elements as a JSON array; without it, as members of one name.'),

@@ -46,7 +46,7 @@ function unescapeField(text: string, at: number): string {
 
 /** Fields of the children of any element. */
 export function writeForm(root: XmlElementNode): string {
-  const pairs = elementsOf(root).map(child => [decodeName(localName(child.name)), textWithin(child)])
+  const pairs = elementsOf(root).map(child => [decodeName(localName(child.name), true), textWithin(child)])
   return new URLSearchParams(pairs as [string, string][]).toString()
 }
 
@@ -127,7 +127,7 @@ export function writeMultipart(root: XmlElementNode): WrittenForm {
     const attribute = (name: string) => child.attributes.find(([each]) => each === name)?.[1] ?? ''
     const [filename, type, text] = [attribute('filename'), attribute('content-type'), textWithin(child)]
     const file = bytesOfFile(child)
-    const name = quoted(decodeName(localName(child.name)))
+    const name = quoted(decodeName(localName(child.name), true))
     const disposition = `form-data; name=${name}${filename === '' ? '' : `; filename=${quoted(filename)}`}`
     const typeLine = type === '' ? '' : `Content-Type: ${type.replace(/[\r\n]/g, ' ')}\r\n`
     pieces.push(Buffer.from(`--${boundary}\r\nContent-Disposition: ${disposition}\r\n${typeLine}\r\n`))

@@ -1,6 +1,6 @@
 /** JSON values as XML elements, with the switches of `[mediation]`. */
 import type { Json } from '../value.ts'
-import { element, type XmlElementNode, type XmlNode } from '../xml-tree.ts'
+import { element, type XmlChild, type XmlElementNode } from '../xml-tree.ts'
 import { encodeName } from './element-names.ts'
 import { isObject, rawDigits } from './json-text.ts'
 
@@ -10,17 +10,17 @@ export interface ConversionSettings {
   readonly keepsNamespaces: boolean
   /** `synapse.enable_namespace_declaration`: declarations become members: `@xmlns_p`. */
   readonly writesDeclarations: boolean
-  /** `synapse.enable_xml_nil`: null is `xsi:nil`, and the other way round. */
+  /** `synapse.enable_xml_nil`: null is `xsi:nil`, and the other way round; an empty element is an empty text. */
   readonly usesNil: boolean
-  /** `synapse.enable_auto_primitive`: texts that read as a number or boolean become one. */
+  /** `synapse.enable_auto_primitive`: texts of elements that read as a number, boolean or null become one. */
   readonly autoPrimitive: boolean
   /** `synapse.json_out_auto_array`: repeated elements become an array, else members of one name. */
   readonly autoArray: boolean
-  /** `synapse.build_valid_nc_name`: characters that a name cannot have are escaped, else `_`. */
+  /** `synapse.build_valid_nc_name`: characters that a name cannot have are written as codes, else as `_`. */
   readonly escapesNames: boolean
-  /** `synapse.disable_auto_primitive_regex`: whole texts that stay texts; '' for none. */
+  /** `synapse.disable_auto_primitive_regex`: whole texts that do not become numbers; '' for none. */
   readonly staysText: string
-  /** `synapse.disable_custom_replace_regex`: parts that are removed from such texts; '' for none. */
+  /** `synapse.disable_custom_replace_regex`: a text that begins so stays a text, without this part; '' for none. */
   readonly removedFromText: string
 }
 
@@ -42,18 +42,24 @@ const NIL: XmlElementNode['attributes'] = [
 ]
 
 /**
- * The root is `jsonObject`, `jsonArray` or `jsonValue`. An array is one element per item. A member `@name` is an
- * attribute, `$` the text beside other members. `levels`: nested elements; deeper values are left out.
+ * The root is `jsonObject`, `jsonArray` or `jsonValue`. An array is one element per item, and an array within an array
+ * a `jsonArray`. A member `@name` is an attribute, `$` the text beside other members. `levels`: nested elements; deeper
+ * values are left out.
  */
 export function elementOfJson(json: Json, settings: ConversionSettings, levels = Infinity): XmlElementNode {
-  if (Array.isArray(json)) return element('jsonArray', elementsOfMember('jsonElement', json, settings, levels))
+  if (Array.isArray(json)) return arrayElement(json, settings, levels)
   if (!isObject(json)) return elementOf('jsonValue', json, settings, levels)
   return elementOf('jsonObject', json, settings, levels)
 }
 
+function arrayElement(json: Json, settings: ConversionSettings, levels: number): XmlElementNode {
+  return element('jsonArray', levels <= 0 ? [] : elementsOfMember('jsonElement', json, settings, levels))
+}
+
 /** Content of an element that holds the value; members `@name`, which would be its attributes, are left out. */
-export function contentOfJson(json: Json, settings: ConversionSettings, levels: number): readonly XmlNode[] {
-  return elementOf('jsonValue', json, settings, levels).children
+export function contentOfJson(json: Json, settings: ConversionSettings, levels: number): readonly XmlChild[] {
+  return (Array.isArray(json) ? arrayElement(json, settings, levels) : elementOf('jsonValue', json, settings, levels))
+    .children
 }
 
 function elementsOfMember(
@@ -70,10 +76,10 @@ function elementOf(name: string, json: Json, settings: ConversionSettings, level
   const tag = encodeName(name, settings.escapesNames)
   if (json === null) return element(tag, [], settings.usesNil ? NIL : [])
   if (levels <= 0) return element(tag, [])
-  if (Array.isArray(json)) return element(tag, elementsOfMember('jsonElement', json, settings, levels))
+  if (Array.isArray(json)) return element(tag, [arrayElement(json, settings, levels - 1)])
   if (!isObject(json)) return element(tag, textOf(json))
   const attributes = new Map<string, string>()
-  const children: XmlNode[] = []
+  const children: XmlChild[] = []
   for (const [member, value] of Object.entries(json)) {
     if (member === '$' && isScalar(value)) children.push(...textOf(value))
     else if (/^@./.test(member) && isScalar(value)) {

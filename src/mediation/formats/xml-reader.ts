@@ -4,7 +4,7 @@
  */
 import { SaxesParser } from 'saxes'
 import { showLife } from '../../runtime/signs-of-life.ts'
-import type { XmlElementNode, XmlNode } from '../xml-tree.ts'
+import { ARRAY_TARGET, type XmlChild, type XmlElementNode } from '../xml-tree.ts'
 import type { BodyLimits } from './body-limits.ts'
 import { FormatError, type FormatErrorKind, requireHeapRoom } from './format-error.ts'
 
@@ -15,7 +15,7 @@ const ROOM_BYTES = 16 * 1024 * 1024
 interface OpenElement {
   readonly name: string
   readonly attributes: (readonly [name: string, value: string])[]
-  readonly children: XmlNode[]
+  readonly children: XmlChild[]
 }
 
 export class XmlReader {
@@ -36,6 +36,9 @@ export class XmlReader {
     parser.on('opentag', ({ name }) => this.#element(name))
     parser.on('text', text => this.#text(text))
     parser.on('cdata', text => this.#text(text))
+    parser.on('processinginstruction', ({ target, body }) => {
+      if (target === ARRAY_TARGET) this.#arrayInstruction(body.trim())
+    })
     parser.on('closetag', () => {
       this.#open.pop()
     })
@@ -81,6 +84,12 @@ export class XmlReader {
     const last = parent.children.at(-1)
     if (typeof last === 'string') parent.children[parent.children.length - 1] = last + text
     else parent.children.push(text)
+  }
+
+  #arrayInstruction(arrayOf: string): void {
+    this.#count()
+    if (arrayOf.length > this.#limits.nameLength) this.#fail('limit', 'too long a name')
+    this.#open.at(-1)?.children.push({ arrayOf })
   }
 
   #count(): void {

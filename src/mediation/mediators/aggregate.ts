@@ -13,7 +13,15 @@ import type { SequenceParser } from '../sequence-parser.ts'
 import type { Branch } from '../sequence-plan.ts'
 import { envelope, soapVersion } from '../soap.ts'
 import { type Json, textOf, type Value } from '../value.ts'
-import { element as xmlElement, elementsOf, localName, type XmlElementNode, type XmlNode } from '../xml-tree.ts'
+import {
+  element as xmlElement,
+  elementsOf,
+  isElement,
+  localName,
+  type XmlChild,
+  type XmlElementNode,
+  type XmlNode,
+} from '../xml-tree.ts'
 
 /** A number of copies, 0 for any; an expression gives that of each message. */
 type Count = number | Expression
@@ -145,7 +153,11 @@ export function compileCompletion(
 /** The contents of elements; any other value as it is. */
 function contentOf(value: Value): Value {
   if (typeof value !== 'object' || value.kind === 'json') return value
-  return { kind: 'xml', nodes: value.nodes.flatMap(node => (typeof node === 'string' ? [node] : node.children)) }
+  const isNode = (child: XmlChild) => typeof child === 'string' || isElement(child)
+  return {
+    kind: 'xml',
+    nodes: value.nodes.flatMap(node => (typeof node === 'string' ? [node] : node.children.filter(isNode))),
+  }
 }
 
 function join(first: Message, arrived: readonly Message[], evaluate: Evaluate, enclosing: Value | undefined): void {

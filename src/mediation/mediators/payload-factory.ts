@@ -15,7 +15,14 @@ import type { SequenceParser } from '../sequence-parser.ts'
 import type { TaskServices } from '../task-calls.ts'
 import { TEXT_MAX } from '../property-type.ts'
 import { type Json, markupOf, textOf, type Value } from '../value.ts'
-import { element as xmlElement, elementsOf, textWithin, type XmlElementNode, type XmlNode } from '../xml-tree.ts'
+import {
+  element as xmlElement,
+  elementsOf,
+  isElement,
+  textWithin,
+  type XmlChild,
+  type XmlElementNode,
+} from '../xml-tree.ts'
 
 type Template =
   | { readonly media: 'json' | 'text'; readonly text: string }
@@ -157,7 +164,10 @@ function withExpressions(
     isValid &&= replaced !== undefined
     return replaced ?? ''
   }
-  const within = (node: XmlNode): XmlNode => (typeof node === 'string' ? placed(node) : element(node))
+  const within = (node: XmlChild): XmlChild => {
+    if (typeof node === 'string') return placed(node)
+    return isElement(node) ? element(node) : node
+  }
   const element = ({ name, attributes, children }: XmlElementNode): XmlElementNode => ({
     name,
     attributes: attributes.map(([name, value]) => [name, placed(value)]),
@@ -254,8 +264,9 @@ function usedArguments(template: Template): readonly number[] {
   return argumentsIn(template.media === 'json' ? jsonParts(template.text) : textParts(template.text))
 }
 
-function usedWithin(node: XmlNode): readonly number[] {
+function usedWithin(node: XmlChild): readonly number[] {
   if (typeof node === 'string') return argumentsIn(textParts(node))
+  if (!isElement(node)) return []
   const attributes = node.attributes.flatMap(([, value]) => argumentsIn(textParts(value)))
   return [...attributes, ...node.children.flatMap(usedWithin)]
 }
@@ -315,15 +326,11 @@ type BuildElement = (values: readonly Value[], budget: Budget) => XmlElementNode
 
 function compileElement(node: XmlElementNode): BuildElement {
   const attributes = node.attributes.map(([name, value]) => ({ name, parts: textParts(value) }))
-  const children = node.children.map(child =>
-    typeof child === 'string' ? { parts: textParts(child) } : { build: compileElement(child) },
-  )
+  const children = node.children.map(compileChild)
   return (values, budget) =>
     xmlElement(
       node.name,
-      children.flatMap(child =>
-        'build' in child ? [child.build(values, budget)] : child.parts.flatMap(part => nodesOf(part, values, budget)),
-      ),
+      children.flatMap(child => child(values, budget)),
       attributes.map(({ name, parts }) => [
         name,
         parts.map(part => (typeof part === 'string' ? part : limited(textAt(part, values), budget))).join(''),
@@ -331,11 +338,21 @@ function compileElement(node: XmlElementNode): BuildElement {
     )
 }
 
+function compileChild(child: XmlChild): (values: readonly Value[], budget: Budget) => readonly XmlChild[] {
+  if (typeof child === 'string') {
+    const parts = textParts(child)
+    return (values, budget) => parts.flatMap(part => nodesOf(part, values, budget))
+  }
+  if (!isElement(child)) return () => [child]
+  const build = compileElement(child)
+  return (values, budget) => [build(values, budget)]
+}
+
 function textAt(part: Exclude<TemplatePart, string>, values: readonly Value[]): string {
   return textOf(values[part.argument - 1])
 }
 
-function nodesOf(part: TemplatePart, values: readonly Value[], budget: Budget): readonly XmlNode[] {
+function nodesOf(part: TemplatePart, values: readonly Value[], budget: Budget): readonly XmlChild[] {
   if (typeof part === 'string') return [part]
   const value = values[part.argument - 1]!
   if (typeof value !== 'object') return [limited(textOf(value), budget)]

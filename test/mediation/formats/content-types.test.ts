@@ -108,7 +108,7 @@ const WRITTEN: readonly (readonly [from: string, body: string, to: string, writt
     `${DECLARATION}<jsonObject><a><b>1</b><b>2</b></a></jsonObject>`,
   ],
   ['application/xml', '<a><b>1</b><b>x</b></a>', 'application/json', '{"a":{"b":[1,"x"]}}'],
-  ['application/xml', '<a c="1">x</a>', 'text/javascript', '{"a":{"@c":1,"$":"x"}}'],
+  ['application/xml', '<a c="1">x</a>', 'text/javascript', '{"a":{"@c":"1","$":"x"}}'],
   ['text/xml', SOAP11, 'application/json', '{"a":1}'],
   ['application/json', '{"a":1}', 'text/xml', DECLARATION + ENVELOPE],
   ['text/xml', SOAP11, 'text/xml', DECLARATION + SOAP11],

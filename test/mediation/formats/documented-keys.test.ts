@@ -88,10 +88,11 @@ const CONVERSIONS: readonly (readonly [lines: string, body: string, becomes: str
   ['synapse.enable_xml_nil = true', '{"a":{"b":null}}', `<jsonObject>${NIL}</jsonObject>`],
   ['synapse.enable_auto_primitive = false', '<a><b>1</b></a>', '{"a":{"b":"1"}}'],
   ["synapse.disable_auto_primitive_regex = '\\d{5,}'", '<a><b>12345</b><c>1</c></a>', '{"a":{"b":"12345","c":1}}'],
+  ["synapse.disable_custom_replace_regex = '@@@'", '<a><b>@@@12</b></a>', '{"a":{"b":"12"}}'],
   [
-    "synapse.disable_auto_primitive_regex = '@@@.*'\nsynapse.disable_custom_replace_regex = '@@@'",
-    '<a><b>@@@12</b></a>',
-    '{"a":{"b":"12"}}',
+    "synapse.disable_auto_primitive_regex = '\\d{5,}'\nsynapse.disable_custom_replace_regex = '@@@'",
+    '<a><b>@@@12</b><c>12345</c></a>',
+    '{"a":{"b":"12","c":"12345"}}',
   ],
   ['synapse.json_out_auto_array = false', '<a><b>1</b><b>2</b></a>', '{"a":{"b":1,"b":2}}'],
   [

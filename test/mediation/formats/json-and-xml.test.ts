@@ -5,6 +5,7 @@ import type { ConversionSettings } from '../../../src/mediation/formats/json-to-
 import { build, write } from './build-body.ts'
 
 const NIL = '<a><b xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:nil="true"/></a>'
+const NESTED = '<jsonArray><jsonElement>1</jsonElement><jsonElement><jsonArray/></jsonElement></jsonArray>'
 const PREFIXED = '<p:a xmlns:p="urn:p"><p:b p:c="1">x</p:b></p:a>'
 
 function converted(text: string, from: string, to: string, conversion: Partial<ConversionSettings> = {}): string {
@@ -14,21 +15,46 @@ function converted(text: string, from: string, to: string, conversion: Partial<C
 
 /** Switches, source, and what it becomes in the other format. */
 const SWITCHES: readonly (readonly [conversion: Partial<ConversionSettings>, from: string, to: string])[] = [
-  [{}, PREFIXED, '{"a":{"b":{"@c":1,"$":"x"}}}'],
-  [{ keepsNamespaces: true }, PREFIXED, '{"p_a":{"p_b":{"@p_c":1,"$":"x"}}}'],
-  [{ writesDeclarations: true }, PREFIXED, '{"a":{"@xmlns_p":"urn:p","b":{"@c":1,"$":"x"}}}'],
+  [{}, PREFIXED, '{"a":{"b":{"@c":"1","$":"x"}}}'],
+  [{ keepsNamespaces: true }, PREFIXED, '{"p_a":{"p_b":{"@p_c":"1","$":"x"}}}'],
+  [{ writesDeclarations: true }, PREFIXED, '{"a":{"@xmlns_p":"urn:p","b":{"@c":"1","$":"x"}}}'],
   [{ keepsNamespaces: true, writesDeclarations: true }, '<a xmlns="urn:a">1</a>', '{"a":{"@xmlns":"urn:a","$":1}}'],
   [{}, '{"a":{"b":null}}', '<jsonObject><a><b/></a></jsonObject>'],
   [{ usesNil: true }, '{"a":{"b":null}}', `<jsonObject>${NIL}</jsonObject>`],
   [{ usesNil: true }, NIL, '{"a":{"b":null}}'],
-  [{}, NIL, '{"a":{"b":{"@nil":true}}}'],
-  [{}, '<a><b>1</b><c>true</c><d>007</d><e>-1.50e3</e><f/></a>', '{"a":{"b":1,"c":true,"d":"007","e":-1.50e3,"f":""}}'],
-  [{ autoPrimitive: false }, '<a><b>1</b><c>true</c></a>', '{"a":{"b":"1","c":"true"}}'],
+  [{}, NIL, '{"a":{"b":{"@nil":"true"}}}'],
+  [
+    {},
+    '<a><b>1</b><c>true</c><d>007</d><e>-1.50e3</e><f/></a>',
+    '{"a":{"b":1,"c":true,"d":"007","e":-1.50e3,"f":null}}',
+  ],
+  [{}, '<a><b></b><c> </c><d x=""/></a>', '{"a":{"b":null,"c":" ","d":{"@x":""}}}'],
+  [{ usesNil: true }, '<a><b></b><c/></a>', '{"a":{"b":"","c":""}}'],
+  [
+    {},
+    '<a><b>null</b><c>true</c><d y="7" z="null">8</d></a>',
+    '{"a":{"b":null,"c":true,"d":{"@y":"7","@z":"null","$":8}}}',
+  ],
+  [{ autoPrimitive: false }, '<a><b>1</b><c>true</c><d>null</d></a>', '{"a":{"b":"1","c":"true","d":"null"}}'],
   [{ staysText: '\\d{5,}' }, '<a><b>12345</b><c>1234</c></a>', '{"a":{"b":"12345","c":1234}}'],
-  [{ staysText: '@@@.*', removedFromText: '@@@' }, '<a><b>@@@12</b><c>12</c></a>', '{"a":{"b":"12","c":12}}'],
-  [{}, '<a><b>1</b><c/><b>2</b></a>', '{"a":{"b":[1,2],"c":""}}'],
-  [{ autoArray: false }, '<a><b>1</b><c/><b>2</b></a>', '{"a":{"b":1,"c":"","b":2}}'],
-  [{}, '{"1 a":{"$b":2,"c/d":3}}', '<jsonObject><_1_a><_b>2</_b><c_d>3</c_d></_1_a></jsonObject>'],
+  [{ staysText: '.*' }, '<a><b>1</b><c>true</c><d>null</d></a>', '{"a":{"b":"1","c":true,"d":null}}'],
+  [{ removedFromText: '@@@' }, '<a><b>@@@12</b><c>12</c><d>1@@@</d></a>', '{"a":{"b":"12","c":12,"d":"1@@@"}}'],
+  [{ removedFromText: '0+' }, '<a><b>007</b><c>true</c></a>', '{"a":{"b":"7","c":true}}'],
+  [
+    { staysText: '\\d{5,}', removedFromText: '@@@' },
+    '<a><b>@@@12</b><c>12</c><d>12345</d></a>',
+    '{"a":{"b":"12","c":12,"d":"12345"}}',
+  ],
+  [{ removedFromText: '@@@', autoPrimitive: false }, '<a><b>@@@12</b></a>', '{"a":{"b":"@@@12"}}'],
+  [{}, '<a><b>1</b><c/><b>2</b></a>', '{"a":{"b":[1,2],"c":null}}'],
+  [{ autoArray: false }, '<a><b>1</b><c/><b>2</b></a>', '{"a":{"b":1,"c":null,"b":2}}'],
+  [
+    {},
+    '{"1 a":{"$b":2,"c/d":3}}',
+    '<jsonObject><_JsonReader_PD_1_a><_JsonReader_PS_b>2</_JsonReader_PS_b><c_d>3</c_d></_JsonReader_PD_1_a></jsonObject>',
+  ],
+  [{}, '<a><_JsonReader_PS_b>1</_JsonReader_PS_b><_JsonReader_PD_2>3</_JsonReader_PD_2></a>', '{"a":{"$b":1,"2":3}}'],
+  [{}, '<a><b_JsonReader_32_c>1</b_JsonReader_32_c></a>', '{"a":{"b_JsonReader_32_c":1}}'],
   [
     { escapesNames: true },
     '{"1 a":{"$b":2,"c/d":3}}',
@@ -37,8 +63,22 @@ const SWITCHES: readonly (readonly [conversion: Partial<ConversionSettings>, fro
   [
     {},
     '[1,[2,3],{"a":4}]',
-    '<jsonArray><jsonElement>1</jsonElement><jsonElement><jsonElement>2</jsonElement><jsonElement>3</jsonElement></jsonElement><jsonElement><a>4</a></jsonElement></jsonArray>',
+    '<jsonArray><jsonElement>1</jsonElement><jsonElement><jsonArray><jsonElement>2</jsonElement><jsonElement>3</jsonElement></jsonArray></jsonElement><jsonElement><a>4</a></jsonElement></jsonArray>',
   ],
+  [{}, '[1,[]]', NESTED],
+  [{}, NESTED, '[1,[]]'],
+  [{}, '<jsonArray><jsonElement>1</jsonElement></jsonArray>', '[1]'],
+  [{}, '<jsonArray/>', '[]'],
+  [{}, '<b><?xml-multiple a?><a>1</a></b>', '{"b":{"a":[1]}}'],
+  [{ autoArray: false }, '<b><?xml-multiple a?><a>1</a><a>2</a><c>3</c></b>', '{"b":{"a":[1,2],"c":3}}'],
+  [{}, '<b><?xml-multiple?><a>1</a><c>2</c></b>', '{"b":{"a":[1],"c":2}}'],
+  [{}, '<b><?xml-multiple a?></b>', '{"b":{"a":[]}}'],
+  [{}, '<b><c>1</c><?xml-multiple a?><d/></b>', '{"b":{"c":1,"a":[],"d":null}}'],
+  [{}, '<p:b xmlns:p="urn:p"><?xml-multiple p:a?><p:a>1</p:a></p:b>', '{"b":{"a":[1]}}'],
+  [{ keepsNamespaces: true }, '<p:b xmlns:p="urn:p"><?xml-multiple p:a?><p:a/></p:b>', '{"p_b":{"p_a":[null]}}'],
+  [{}, '<jsonArray><?xml-multiple jsonElement?></jsonArray>', '[]'],
+  [{}, '<b><?xml-multiple jsonElement?><jsonElement>1</jsonElement></b>', '{"b":[1]}'],
+  [{}, '<b><?other a?><a>1</a></b>', '{"b":{"a":1}}'],
   [{}, '{"a":1,"b":2}', '<jsonObject><a>1</a><b>2</b></jsonObject>'],
   [{}, '{"a":{"@b":1,"$":"x"}}', '<jsonObject><a b="1">x</a></jsonObject>'],
   [{}, '{}', '<jsonObject/>'],
@@ -67,7 +107,7 @@ function randomFrom(seed: number): (below: number) => number {
 }
 
 const NAMES = ['a', 'b2', 'é', '1st', 'with space', '$dollar', 'a/b', '😀', '-', '_JsonReaderX', 'jsonObject']
-const TEXTS = ['x', 'é😀', ' padded ', '<&>"\'', '007', '1.', '.5', '+1', 'null', 'True', 'a\nb\tc', ']]>', '1e']
+const TEXTS = ['x', 'é😀', ' padded ', '<&>"\'', '007', '1.', '.5', '+1', 'Null', 'True', 'a\nb\tc', ']]>', '1e']
 const NUMBERS = ['0', '-1', '12345678901234567890', '1.5', '0.30000000000000000004', '1e400', '-2.5e-7']
 
 type Random = (below: number) => number
