@@ -56,6 +56,7 @@ export function describeRequest(message: Message, exchange: Exchange): void {
   message.describe('default', 'REST_METHOD', method)
   message.describe('axis2', 'HTTP_METHOD', method)
   message.describe('axis2', 'REMOTE_ADDR', exchange.clientAddress)
+  message.describe('default', 'TRANSPORT_IN_NAME', exchange.isSecured ? 'https' : 'http')
   // The canonical path was matched and goes to the backend. A sequence that decides by the path must see the same one.
   const path = (api === null ? exchange.requestTarget : exchange.canonicalTarget).slice(exchange.pathAt)
   message.describe('default', 'REST_FULL_REQUEST_PATH', path)

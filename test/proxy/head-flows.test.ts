@@ -18,9 +18,11 @@ import {
   startFlows,
   takeHead,
 } from '../harness/flows.ts'
+import { startGateway } from '../harness/gateway.ts'
 import { connectPeer, quiet, turn } from '../harness/peers.ts'
 import { IS_LONG, Random, SEED } from '../harness/random.ts'
 import { takeResponse } from '../harness/responses.ts'
+import { connectSecured, serverPlan } from '../harness/secured-peers.ts'
 import { switchingProtocols, upgradeRequest } from '../harness/tunnels.ts'
 
 // ---- flows that decide ----------------------------------------------------------------------------------------------
@@ -42,6 +44,26 @@ async function exchange(
   peer.destroy()
   return { sent, received }
 }
+
+const OF_TRANSPORT = '<property name="X-Transport" expression="get-property(\'TRANSPORT_IN_NAME\')" scope="transport"/>'
+
+test('TRANSPORT_IN_NAME is http, and https for a client on TLS', async t => {
+  const mediation = await flowsOf({ request: OF_TRANSPORT })
+  const plain = await startFlows(t, [mediation])
+  const request = 'GET /a/it HTTP/1.1\r\nHost: a\r\n\r\n'
+  assert.match((await exchange(plain, request)).sent, /X-Transport: http\r\n/)
+  const secured = await startGateway([{ context: '/a', port: plain.backend.port, overrides: { mediation } }], {
+    kinds: ['https'],
+    tlsServer: serverPlan(),
+  })
+  t.after(() => secured.stop())
+  const { peer: client } = await connectSecured(secured.port)
+  client.send(request)
+  const peer = await plain.backend.next()
+  assert.match(await takeHead(peer), /X-Transport: https\r\n/)
+  client.destroy()
+  peer.destroy()
+})
 
 const DECIDING: FlowTexts = {
   request: `<property name="kind" expression="$trp:X-Kind"/>
