@@ -21,6 +21,8 @@ export const SCOPES: ReadonlyMap<string, Scope> = new Map([
   ['default', 'default'],
   ['synapse', 'default'],
   ['axis2', 'axis2'],
+  // Properties for the transport of the next request.
+  ['axis2-client', 'axis2'],
   ['transport', 'transport'],
   ['operation', 'operation'],
 ])

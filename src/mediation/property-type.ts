@@ -1,5 +1,9 @@
 /** Types of properties, with the number ranges of the reference platform, and conversion to them. */
-import { type Json, markupOf, type Value, valueOfJson } from './value.ts'
+import { hasHeapRoom } from '../runtime/heap-room.ts'
+import { MediationFault } from './mediation-fault.ts'
+import type { Message } from './message.ts'
+import type { TaskServices } from './task-calls.ts'
+import { type Json, markupOf, textOf, type Value, valueOfJson } from './value.ts'
 
 export const PROPERTY_TYPES = [
   'STRING',
@@ -14,7 +18,7 @@ export const PROPERTY_TYPES = [
 ] as const
 export type PropertyType = (typeof PROPERTY_TYPES)[number]
 
-/** Longest text of a property or payload. */
+/** Longest text of a property or payload on a reactor; workers have the limits of bodies (D731). */
 export const TEXT_MAX = 1024 * 1024
 
 const WHOLE_MAX: Partial<Record<PropertyType, number>> = {
@@ -25,12 +29,72 @@ const WHOLE_MAX: Partial<Record<PropertyType, number>> = {
 }
 const DECIMAL = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/
 
+/**
+ * As `convertTo`. On a worker the text of an element becomes that element, and a text beyond the limits of bodies is a
+ * fault. Throws MediationFault.
+ */
+export function convertIn({ task }: Message, value: Value, type: PropertyType): Value | undefined {
+  if (task === null) return convertTo(value, type)
+  if (type === 'OM' && typeof value !== 'object') return elementOf(textOf(value), task)
+  if (isStructure(value, type)) return value
+  const text = markupOf(value)
+  const { textLength } = task.limits
+  if (text.length > textLength) throw tooLong(`the value has more than ${textLength} characters (body.max_text_length)`)
+  if (!hasHeapRoom(BYTES_OF_CHARACTER * text.length)) throw noRoom()
+  return convertText(text, type)
+}
+
+/** Bytes of a character in the heap, as a text and as what is parsed of it. */
+const BYTES_OF_CHARACTER = 4
+
+/** The fault of a text that a sequence has made and that is beyond a limit of bodies (D731). */
+export function tooLong(cause: string): MediationFault {
+  return new MediationFault({ code: 102532, message: 'The message could not be mediated', cause })
+}
+
+function noRoom(): MediationFault {
+  const cause = 'a value needs more memory than the worker has left'
+  return new MediationFault({ code: 102533, message: 'The message could not be processed', cause })
+}
+
+/** undefined where the text is not one element. */
+function elementOf(text: string, { parse }: TaskServices): Value | undefined {
+  if (!isMarkup(text)) return undefined
+  try {
+    const payload = parse(text, 'application/xml')
+    return payload?.kind === 'xml' ? { kind: 'xml', nodes: [payload.root] } : undefined
+  } catch (error) {
+    if (error instanceof MediationFault && error.raised.code === MALFORMED) return undefined
+    throw error
+  }
+}
+
+const MALFORMED = 102520
+
+/** False for a constant that no message can convert; a text that may be an element is parsed for each message. */
+export function isOfType(value: string | number, type: PropertyType): boolean {
+  return type === 'OM' ? isMarkup(String(value)) : convertTo(value, type) !== undefined
+}
+
+function isMarkup(text: string): boolean {
+  return text.trimStart().startsWith('<')
+}
+
 /** undefined where the value cannot be converted. */
 export function convertTo(value: Value, type: PropertyType): Value | undefined {
-  if (type === 'OM') return typeof value === 'object' && value.kind === 'xml' ? value : undefined
-  if (type === 'JSON' && typeof value === 'object' && value.kind === 'json') return value
+  if (isStructure(value, type)) return value
   const text = markupOf(value)
-  if (text.length > TEXT_MAX) return undefined
+  return text.length > TEXT_MAX ? undefined : convertText(text, type)
+}
+
+/** The value is a structure of that type already. */
+function isStructure(value: Value, type: PropertyType): boolean {
+  if (typeof value !== 'object') return false
+  return value.kind === 'xml' ? type === 'OM' : type === 'JSON'
+}
+
+function convertText(text: string, type: PropertyType): Value | undefined {
+  if (type === 'OM') return undefined
   if (type === 'STRING') return text
   if (type === 'JSON') return parsed(text)
   const trimmed = text.trim()

@@ -5,6 +5,7 @@
 import type { CallChain } from '../http1/call-chain.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import type { TraceLink } from '../proxy/exchange/trace-context.ts'
+import type { BodyLimits } from './formats/body-limits.ts'
 import type { Message, Payload } from './message.ts'
 import type { ScriptReply, ScriptTask } from './script-task.ts'
 import type { FlowTask, RaisedFault, TransferredMessage } from './worker-task.ts'
@@ -72,6 +73,8 @@ export interface TaskServices {
   /** Identity of the API. */
   readonly api: string
   readonly flow: FlowTask['flow']
+  /** Those of bodies, which payloads and properties of sequences obey too. */
+  readonly limits: BodyLimits
   /** Names the endpoint of the API (`FlowTask.own`); 0: nothing can be sent to it. */
   readonly own: number
   /** The response flow gathers the responses to copies. */

@@ -112,6 +112,7 @@ class Flow {
     const { report } = context
     this.#services = {
       ...{ api, flow, own, gathers: gathering !== undefined, calls: callsOf(task), trace, report, code },
+      limits: formats.limits,
       call: call => this.#call(call),
       transfer: message => this.#transferred(message, null),
       received: transferred => this.#received(transferred),

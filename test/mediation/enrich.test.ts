@@ -160,7 +160,7 @@ test('remove with an XPath takes nodes out of a property, whose body stays', asy
   assert.match(String(bodyOf(message)), /<b>1<\/b>/)
 })
 
-test('the documented child of a property: set where it is absent, then appended, by name or by expression', async () => {
+test('the documented child of a property: set where it is absent, then appended, by name or expression', async () => {
   const cars =
     '<enrich><source type="inline"><Cars/></source><target action="child" type="property" property="C"/></enrich>'
   const car = (target: string) =>

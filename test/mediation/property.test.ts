@@ -108,7 +108,7 @@ const REFUSED: readonly (readonly [string, string])[] = [
   ['<property name="a" value="1" expression="1"/>', 'property/value: expected either value or expression'],
   [
     '<property name="a" value="1" scope="registry"/>',
-    'property/scope = registry: expected one of default, synapse, axis2, transport',
+    'property/scope = registry: expected one of default, synapse, axis2, axis2-client, transport',
   ],
   ['<property name="a" value="1" type="TEXT"/>', 'property/type = TEXT: expected one of STRING'],
   ['<property name="a" value="1" action="add"/>', 'property/action = add: expected one of set, remove'],
@@ -117,7 +117,9 @@ const REFUSED: readonly (readonly [string, string])[] = [
   ['<property name="a" value="1" pattern="(" />', 'property/pattern = (: is not a valid regular expression'],
   ['<property name="a" value="1" pattern="a" group="-1"/>', 'property/group = -1: expected 0 to 0'],
   ['<property name="a" value="1" pattern="(a)" group="2"/>', 'property/group = 2: expected 0 to 1'],
-  ['<property name="a"><x/></property>', 'x: is allowed as the value of type OM only'],
+  ['<property name="a" type="JSON"><x/></property>', 'x: is allowed as the value of type OM only'],
+  ['<property name="a" value="1"><x/></property>', 'x: is allowed as the value of type OM only'],
+  ['<property name="{get-property(}" value="1"/>', 'property/name = get-property(: is not valid XPath'],
   ['<property name="a" type="OM" value="1"><x/></property>', 'x: is allowed as the value of type OM only'],
   ...['Content-Length', 'transfer-encoding', 'Connection', 'Keep-Alive', 'Upgrade', 'Trailer', 'TE', 'Date'].flatMap(
     name => [
@@ -141,12 +143,61 @@ const REFUSED: readonly (readonly [string, string])[] = [
 
 testRefusals(REFUSED)
 
-test('a transport property without effect is a warning with a remedy', async () => {
-  const { plan, warnings } = await parseFile(file('<property name="OUT_ONLY" value="true" scope="axis2"/>'))
+for (const scope of ['axis2', 'axis2-client', 'default']) {
+  test(`a property of the scope ${scope} without effect is a warning with a remedy`, async () => {
+    const { plan, warnings } = await parseFile(file(`<property name="OUT_ONLY" value="true" scope="${scope}"/>`))
+    assert.deepEqual(
+      [plan?.steps.length, warnings],
+      [1, ['one.xml:1: property/name: OUT_ONLY has no effect (send a copy with <clone>)']],
+    )
+  })
+}
+
+test('the steering properties of the scope default are warnings too', async () => {
+  const names = ['PRESERVE_WS_ADDRESSING', 'preserveProcessedHeaders', 'FORCE_ERROR_ON_SOAP_FAULT']
+  const steps = names.map(name => `<property name="${name}" value="true"/>`).join('')
+  const { warnings } = await parseFile(file(steps))
   assert.deepEqual(
-    [plan?.steps.length, warnings],
-    [1, ['one.xml:1: property/name: OUT_ONLY has no effect (send a copy with <clone>)']],
+    warnings.map(warning => /(\w+) has no effect/.exec(warning)?.[1]),
+    names,
   )
+})
+
+test('the scope axis2-client is that of the transport', async () => {
+  const { message } = await run('<property name="HTTP_METHOD" value="PUT" scope="axis2-client"/>')
+  assert.equal(message.get('axis2', 'HTTP_METHOD'), 'PUT')
+})
+
+for (const name of ["{get-property('p')}", '{$ctx:p}']) {
+  test(`the name ${name} is evaluated: set, removed, in each scope`, async () => {
+    for (const scope of ['default', 'axis2', 'transport'] as const) {
+      const set = `<property name="${name}" value="1" scope="${scope}"/>`
+      const given = { properties: { p: 'a' } }
+      assert.equal((await run(set, given)).message.get(scope, 'a'), '1')
+      const removed = await run(`${set}<property name="${name}" scope="${scope}" action="remove"/>`, given)
+      assert.equal(removed.message.get(scope, 'a'), undefined)
+    }
+  })
+}
+
+/** [value of the expression, cause] */
+const NAMES: readonly (readonly [string, string])[] = [
+  ['', 'the name of the property is empty'],
+  ['a b', 'the name of the property is not a valid header field name'],
+  ['Content-Length', 'the name of the property is set by the gateway alone'],
+]
+
+for (const [value, cause] of NAMES) {
+  test(`a name that is "${value}" on a message sets no field and is a warning`, async () => {
+    const ran = await run('<property name="{$ctx:p}" value="1" scope="transport"/>', { properties: { p: value } })
+    assert.deepEqual([ran.response.lines, causes(ran)], ['', [cause]])
+  })
+}
+
+test('a child element is of the type OM without the attribute', async () => {
+  const { message } = await run('<property name="a"><am:x>1</am:x></property>')
+  const value = message.get('default', 'a')
+  assert.equal((value as { kind: string }).kind, 'xml')
 })
 
 test('header sets response fields and the destination', async () => {

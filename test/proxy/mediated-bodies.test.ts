@@ -17,6 +17,9 @@ const toType = (type: string) => setAxis2('messageType', type)
 const EDIT =
   '<payloadFactory media-type="json"><format>{"id":$1}</format><args><arg evaluator="json" expression="$.id"/></args></payloadFactory>'
 
+const WRAP =
+  '<payloadFactory media-type="json"><format>{"wrapped":$1}</format><args><arg expression="json-eval($)"/></args></payloadFactory>'
+
 /** Compares one text with a pattern for each item: seconds of work that the sender of the items chooses. */
 const SLOW = `<property name="p" expression="json-eval($.a)"/>
   <foreach collection="\${payload.items}"><sequence>
@@ -37,6 +40,7 @@ const gateway = await startGateway([
   await api('/read', { request: READ }),
   await api('/soap', { request: toType('text/xml'), response: toType('application/json') }),
   await api('/edit', { request: EDIT }),
+  await api('/wrap', { request: WRAP }),
   await api('/readback', { response: READ }),
   await api('/threat', { request: '<jsonThreatProtection maxDepth="2"/>' }),
   await api('/guarded', {
@@ -90,6 +94,12 @@ test('a content type that is given twice is one', async () => {
   const fields = { ...JSON_TYPE, 'content-type': 'application/json' }
   assert.equal((await post('/edit/a', '{"id":7,"b":1}', fields)).status, 200)
   assert.equal(lastRequest().body.toString(), '{"id":7}')
+})
+
+test('a body of 2 MiB that payloadFactory wraps arrives whole', async () => {
+  const body = JSON.stringify({ x: 'x'.repeat(2 * MIB) })
+  assert.equal((await post('/wrap/a', body, JSON_TYPE)).status, 200)
+  assert.equal(lastRequest().body.toString(), `{"wrapped":${body}}`)
 })
 
 for (const [name, body, fields, status, code] of HOSTILE) {

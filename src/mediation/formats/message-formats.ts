@@ -11,6 +11,7 @@ import type { TransferredMessage } from '../worker-task.ts'
 import { BodyBuilder } from './body-builder.ts'
 import type { HeldBody } from './body-bytes.ts'
 import { BodyFormatter } from './body-formatter.ts'
+import type { BodyLimits } from './body-limits.ts'
 import { bodyFormatOf, typeOfPayload } from './body-types.ts'
 import { encodeContent } from './content-coding.ts'
 import type { CustomFormats } from './custom-format.ts'
@@ -21,10 +22,12 @@ import type { FormatSettings } from './format-settings.ts'
 const DIGESTS = ['content-md5', 'content-digest', 'repr-digest', 'digest']
 
 export class MessageFormats {
+  readonly limits: BodyLimits
   readonly #builder: BodyBuilder
   readonly #formatter: BodyFormatter
 
   constructor(settings: FormatSettings, custom: CustomFormats) {
+    this.limits = settings.limits
     this.#builder = new BodyBuilder(settings, custom.builders)
     this.#formatter = new BodyFormatter(settings, custom.formatters)
   }

@@ -9,11 +9,11 @@ import { bodyFormatOf, isXmlFormat } from '../formats/body-types.ts'
 import { argumentsIn, jsonParts, type TemplatePart, textParts } from '../payload-template.ts'
 import { jsonOfXml, nodesOfJson, primitive } from '../json-xml.ts'
 import { MediationFault } from '../mediation-fault.ts'
-import { mediator } from '../mediator.ts'
+import { type CompileContext, mediator } from '../mediator.ts'
 import type { Message, Payload } from '../message.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
 import type { TaskServices } from '../task-calls.ts'
-import { TEXT_MAX } from '../property-type.ts'
+import { TEXT_MAX, tooLong } from '../property-type.ts'
 import { type Json, markupOf, textOf, type Value } from '../value.ts'
 import {
   element as xmlElement,
@@ -87,9 +87,12 @@ export const payloadFactory = mediator<PayloadSettings>({
       return isLiteral ? (message: Message): Value => markupOf(evaluate(message)) : evaluate
     })
     const make = (message: Message, build: Build): true => {
-      const payload = build(evaluates.map(evaluate => evaluate(message)))
-      if (payload === null) context.warn(`the payload has more than ${TEXT_MAX} characters`)
-      message.payload = payload
+      message.payload = made(
+        message,
+        build,
+        evaluates.map(evaluate => evaluate(message)),
+        context,
+      )
       setMessageType(message, template.media)
       return true
     }
@@ -271,22 +274,48 @@ function usedWithin(node: XmlChild): readonly number[] {
   return [...attributes, ...node.children.flatMap(usedWithin)]
 }
 
-/** Returns null where the payload is too long. */
-type Build = (values: readonly Value[]) => Payload | null
+/**
+ * The payload, within the limits of bodies (D731). On a reactor, where only faults are worded, one that is too long is
+ * null. Throws MediationFault.
+ */
+function made({ task }: Message, build: Build, values: readonly Value[], { warn }: CompileContext): Payload | null {
+  if (task === null) {
+    const payload = build(values, TEXT_MAX)
+    if (payload === null) warn(`the payload has more than ${TEXT_MAX} characters`)
+    return payload
+  }
+  const { decodedSize } = task.limits
+  const payload = build(values, decodedSize)
+  if (payload === null) throw tooLong(`the payload has more than ${decodedSize} characters (body.max_decoded_size)`)
+  if (payload.kind !== 'json' || payload.text.length <= TEXT_MAX) return payload
+  try {
+    // What is long is read like a body: its items and its memory have limits too.
+    return task.parse(payload.text, MEDIA_TYPES.json)
+  } catch (error) {
+    if (error instanceof MediationFault && error.raised.code === BEYOND_LIMIT) throw tooLong(error.raised.cause)
+    throw error
+  }
+}
+
+/** Code of a body beyond a limit, which blames the client. */
+const BEYOND_LIMIT = 102521
+
+/** Returns null where the payload has more characters. */
+type Build = (values: readonly Value[], charactersMax: number) => Payload | null
 
 /** `literals`: `Argument.isLiteral` of each argument; without effect in XML. */
 function compileTemplate(template: Template, literals: readonly boolean[]): Build {
   if (template.media === 'xml') {
     const build = compileElement(template.root)
-    return values => {
-      const budget = { left: TEXT_MAX }
+    return (values, charactersMax) => {
+      const budget = { left: charactersMax }
       const root = build(values, budget)
       return budget.left < 0 ? null : { kind: 'xml', root }
     }
   }
   const kind = template.media
   const parts = kind === 'json' ? jsonParts(template.text) : textParts(template.text)
-  return values => {
+  return (values, charactersMax) => {
     let text = ''
     for (const part of parts) {
       if (typeof part === 'string') text += part
@@ -294,7 +323,7 @@ function compileTemplate(template: Template, literals: readonly boolean[]): Buil
         const value = values[part.argument - 1]!
         text += kind === 'text' ? markupOf(value) : jsonText(value, part.isQuoted, literals[part.argument - 1]!)
       }
-      if (text.length > TEXT_MAX) return null
+      if (text.length > charactersMax) return null
     }
     return { kind, text }
   }

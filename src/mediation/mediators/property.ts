@@ -2,16 +2,20 @@
 import type { XmlElement } from '../../config/xml.ts'
 import type { Expression } from '../expression.ts'
 import { fieldNameError } from '../field-rules.ts'
-import { mediator } from '../mediator.ts'
-import { type Scope, SCOPES } from '../message.ts'
+import { type FlowNeeds, mostOf } from '../flow-plan.ts'
+import { type CompileContext, mediator } from '../mediator.ts'
+import { type Message, type Scope, SCOPES } from '../message.ts'
+import type { NeedsContext } from '../needs.ts'
 import { compileMatcher, parsePattern } from '../pattern.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
-import { convertTo, PROPERTY_TYPES, type PropertyType } from '../property-type.ts'
+import { convertIn, isOfType, PROPERTY_TYPES, type PropertyType } from '../property-type.ts'
+import { textOf } from '../value.ts'
 import { OF_WHOLE_MESSAGES, WITHOUT_EFFECT } from '../transport-properties.ts'
 import type { XmlElementNode } from '../xml-tree.ts'
 
 interface PropertySettings {
-  readonly name: string
+  /** An expression gives the name on each message. */
+  readonly name: string | Expression
   readonly scope: Scope
   /** null: removes the property. */
   readonly value: PropertyValue | null
@@ -33,16 +37,13 @@ export const property = mediator<PropertySettings>({
   elements: null,
 
   parse(element, parser) {
-    const name = parser.required(element, 'name')
+    const named = parser.textOrExpression(element, 'name')
     const given = parser.choice(element, 'scope', [...SCOPES.keys()], 'default')
     const action = parser.choice(element, 'action', ['set', 'remove'], 'set')
-    if (name === undefined || given === undefined || action === undefined) return undefined
+    if (named === undefined || given === undefined || action === undefined) return undefined
     const scope = SCOPES.get(given)!
-    const why = scope === 'transport' ? fieldNameError(name, action === 'remove') : ''
-    if (why !== '') return parser.error(element, 'name', why, 'remove it', name)
-    if (scope === 'axis2' && Object.hasOwn(WITHOUT_EFFECT, name)) {
-      parser.warn(element, 'name', `${name} has no effect`, WITHOUT_EFFECT[name]!)
-    }
+    const name = named.kind === 'literal' ? String(named.value) : named
+    if (typeof name === 'string' && !checkName(name, scope, action === 'remove', element, parser)) return undefined
     if (action === 'set') {
       const value = readValue(element, parser)
       return value === undefined ? undefined : { name, scope, value }
@@ -55,17 +56,18 @@ export const property = mediator<PropertySettings>({
   },
 
   needs({ name, scope, value }, context) {
-    if (scope === 'axis2' && OF_WHOLE_MESSAGES.includes(name)) return 'worker'
-    if (value === null) return scope === 'transport' ? 'constant' : 'heads'
-    if (!('kind' in value.from)) return 'heads'
-    const isLiteral = value.from.kind === 'literal' && value.pattern === ''
-    return scope === 'transport' && isLiteral ? 'constant' : context.expression(value.from)
+    const ofValue = needsOfValue(value, scope, context)
+    if (typeof name === 'string') return scope === 'axis2' && OF_WHOLE_MESSAGES.includes(name) ? 'worker' : ofValue
+    // The name may be that of a property which acts on whole messages.
+    return scope === 'axis2' ? 'worker' : mostOf('heads', ofValue, context.expression(name))
   },
 
   compile({ name, scope, value: source }, context) {
+    const nameOf = compileName(name, scope, source === null, context)
     if (source === null) {
       return message => {
-        message.remove(scope, name)
+        const found = nameOf(message)
+        if (found !== '') message.remove(scope, found)
         return true
       }
     }
@@ -74,21 +76,69 @@ export const property = mediator<PropertySettings>({
     const evaluate = 'kind' in from ? context.compileExpression(from) : () => ({ kind: 'xml', nodes: [from] }) as const
     const match = pattern === '' ? null : compileMatcher(pattern, warn)
     return message => {
+      const found = nameOf(message)
+      if (found === '') return true
       const value = evaluate(message)
-      const matched = match === null ? value : (match(String(convertTo(value, 'STRING') ?? ''))?.[group] ?? '')
-      const converted = convertTo(matched, type)
+      const matched = match === null ? value : (match(textOf(convertIn(message, value, 'STRING')))?.[group] ?? '')
+      const converted = convertIn(message, matched, type)
       // Without a valid value the property is removed: the old value may mean something else.
       if (converted === undefined) {
-        warn(`the value of property ${name} is not a valid ${type}`)
-        message.remove(scope, name)
-      } else message.set(scope, name, converted)
+        // The value of an expression may be the text of a client.
+        warn(`the value of ${typeof name === 'string' ? `property ${name}` : 'the property'} is not a valid ${type}`)
+        message.remove(scope, found)
+      } else message.set(scope, found, converted)
       return true
     }
   },
 })
 
+/** False after an error. */
+function checkName(
+  name: string,
+  scope: Scope,
+  isRemoved: boolean,
+  element: XmlElement,
+  parser: SequenceParser,
+): boolean {
+  const why = scope === 'transport' ? fieldNameError(name, isRemoved) : ''
+  if (why !== '') parser.error(element, 'name', why, 'remove it', name)
+  const isSteering = scope === 'axis2' || scope === 'default'
+  if (isSteering && Object.hasOwn(WITHOUT_EFFECT, name)) {
+    parser.warn(element, 'name', `${name} has no effect`, WITHOUT_EFFECT[name]!)
+  }
+  return why === ''
+}
+
+function needsOfValue(value: PropertyValue | null, scope: Scope, context: NeedsContext): FlowNeeds {
+  if (value === null) return scope === 'transport' ? 'constant' : 'heads'
+  const { from, type, pattern } = value
+  if (!('kind' in from)) return 'heads'
+  // Only workers parse the text of an element.
+  if (type === 'OM') return 'worker'
+  return scope === 'transport' && from.kind === 'literal' && pattern === '' ? 'constant' : context.expression(from)
+}
+
+/** The name of the property on a message; '' after a warning. */
+function compileName(
+  name: string | Expression,
+  scope: Scope,
+  isRemoved: boolean,
+  { compileExpression, warn }: Pick<CompileContext, 'compileExpression' | 'warn'>,
+): (message: Message) => string {
+  if (typeof name === 'string') return () => name
+  const evaluate = compileExpression(name)
+  return message => {
+    const found = textOf(evaluate(message))
+    const why = found === '' ? 'is empty' : scope === 'transport' ? fieldNameError(found, isRemoved) : ''
+    if (why === '') return found
+    warn(`the name of the property ${why}`)
+    return ''
+  }
+}
+
 function readValue(element: XmlElement, parser: SequenceParser): PropertyValue | undefined {
-  const type = parser.choice(element, 'type', PROPERTY_TYPES, 'STRING')
+  const hasElement = element.children.length > 0
+  const type = parser.choice(element, 'type', PROPERTY_TYPES, hasElement ? 'OM' : 'STRING')
   if (type === undefined) return undefined
   const pattern = element.has('pattern') ? parser.pattern(element, 'pattern') : ''
   const group = readGroup(element, pattern ?? '', parser)
@@ -101,7 +151,7 @@ function readValue(element: XmlElement, parser: SequenceParser): PropertyValue |
   }
   const from = parser.valueOrExpression(element)
   if (from === undefined) return undefined
-  if (from.kind === 'literal' && pattern === '' && convertTo(from.value, type) === undefined) {
+  if (from.kind === 'literal' && pattern === '' && !isOfType(from.value, type)) {
     return parser.error(element, 'value', `is not a valid ${type}`, 'correct value or type', String(from.value))
   }
   return { type, from, pattern, group }

@@ -2,7 +2,7 @@
 import type { XmlElement } from '../../config/xml.ts'
 import type { Expression } from '../expression.ts'
 import { mediator } from '../mediator.ts'
-import { convertTo, type PropertyType } from '../property-type.ts'
+import { convertIn, isOfType, type PropertyType } from '../property-type.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
 import type { Value } from '../value.ts'
 import type { XmlElementNode } from '../xml-tree.ts'
@@ -42,7 +42,9 @@ export const variable = mediator<VariableSettings>({
   },
 
   needs({ value }, context) {
-    return value === null || !('kind' in value.from) ? 'heads' : context.expression(value.from)
+    if (value === null || !('kind' in value.from)) return 'heads'
+    // Only workers parse the text of an element.
+    return value.type === 'OM' ? 'worker' : context.expression(value.from)
   },
 
   compile({ name, value: source }, context) {
@@ -55,7 +57,7 @@ export const variable = mediator<VariableSettings>({
     const { type, from } = source
     const evaluate = 'kind' in from ? context.compileExpression(from) : (): Value => ({ kind: 'xml', nodes: [from] })
     return message => {
-      const value = convertTo(evaluate(message), type)
+      const value = convertIn(message, evaluate(message), type)
       // Without a valid value the variable is removed: the old value may mean something else.
       if (value === undefined) {
         context.warn(`the value of variable ${name} is not a valid ${type}`)
@@ -78,7 +80,7 @@ function readValue(element: XmlElement, parser: SequenceParser): VariableValue |
   }
   const from = parser.valueOrExpression(element)
   if (from === undefined) return undefined
-  if (from.kind === 'literal' && convertTo(from.value, type) === undefined) {
+  if (from.kind === 'literal' && !isOfType(from.value, type)) {
     return parser.error(element, 'value', `is not a valid ${given}`, 'correct value or type', String(from.value))
   }
   return { type, from }
