@@ -233,8 +233,8 @@ export function requestFieldsOf({ sequences, wordsOutcomes = false }: FaultPlan)
 }
 
 /** True if no field of the request, and nothing that an earlier phase found out, is part of the response. */
-function isPlain({ captured, responseLines, retryAfterS }: Exchange): boolean {
-  return captured.length === 0 && responseLines === '' && retryAfterS === 0
+function isPlain({ captured, responseLines, retryAfterS, handlers }: Exchange): boolean {
+  return captured.length === 0 && responseLines === '' && retryAfterS === 0 && handlers === null
 }
 
 /** The default body of the specification ("Error body shape"). */

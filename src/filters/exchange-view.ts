@@ -1,7 +1,7 @@
-/** Views of exchanges for handlers: facts, and fields that are read and changed. */
+/** Views of exchanges for handlers: facts, fields that are read and changed, and causes of failures. */
 import { isToken } from '../http1/token.ts'
 import { isFieldText } from '../http1/writer.ts'
-import type { ExchangeView, FieldEdit, ViewFacts } from './handler-interface.ts'
+import type { ExchangeView, FieldEdit, HandlerTask, ViewFacts } from './handler-interface.ts'
 
 /** Changes of one handler in one phase. */
 const CHANGES_MAX = 100
@@ -48,4 +48,18 @@ export function openView(facts: ViewFacts, field: (name: string) => string | und
       state = 'closed'
     },
   }
+}
+
+/** The value of a field by its name in lower case, of all its lines; undefined for none. */
+export function fieldNamed(fields: HandlerTask['fields'], name: string): string | undefined {
+  const values = fields.filter(([each]) => each.toLowerCase() === name).map(([, value]) => value)
+  return values.length === 0 ? undefined : values.join(', ')
+}
+
+/** Class of the error and where it was thrown: its message may hold text of a client. */
+export function causeOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'a value was thrown that is no error'
+  if (error.name === 'ModuleError') return error.message
+  const frame = /^ +at (.*)$/m.exec(error.stack ?? '')
+  return frame === null ? error.name : `${error.name} at ${frame[1]}`
 }

@@ -1,27 +1,17 @@
 /**
- * Handlers of the operator: the last filter of every API, and their part in responses. A handler that fails or hangs
- * costs its own exchange an answer; in the phases `response` and `end` a failure is only logged.
+ * Handlers of the operator: the first and the last filter of every API, and their part in responses. A handler that
+ * fails or hangs costs its own exchange an answer; in the phases `response` and `end` a failure is only logged.
  */
-import { listNamed } from '../http1/field-kinds.ts'
-import type { Head } from '../http1/head.ts'
-import { arena } from '../http1/llhttp.ts'
-import type { FilterResult } from '../proxy/exchange/contract.ts'
+import type { Filter, FilterResult } from '../proxy/exchange/contract.ts'
 import type { Exchange } from '../proxy/exchange/exchange.ts'
-import type { ExchangeHandlers } from '../proxy/exchange/exchange-handlers.ts'
-import { fieldsIn, HeadEdit } from '../proxy/exchange/head-edit.ts'
+import { HeadEdit } from '../proxy/exchange/head-edit.ts'
 import { type Outcome, refusal } from '../proxy/exchange/outcome.ts'
 import { ThreadFailure } from '../runtime/isolated-threads.ts'
 import type { ModuleStates } from '../runtime/module-states.ts'
 import type { DescribedFilter } from './filter-chain.ts'
-import { openView } from './exchange-view.ts'
-import type {
-  ExchangeView,
-  FieldEdit,
-  HandlerModule,
-  HandlerReply,
-  HandlerTask,
-  ViewFacts,
-} from './handler-interface.ts'
+import { causeOf, openView } from './exchange-view.ts'
+import { applied, HandledExchange, type HandlerPhases, type MessageFields, NO_CHANGES } from './handled-exchange.ts'
+import type { ExchangeView, FieldEdit, HandlerModule, HandlerReply, HandlerTask } from './handler-interface.ts'
 
 export interface LoadedHandler {
   readonly name: string
@@ -39,6 +29,8 @@ interface HandlerServices {
   /** Of the handlers, by their places; and the place of this reactor there. */
   readonly states: ModuleStates
   readonly reactor: number
+  /** Phases behind the request that threads run, or that wait for one; more are lost. */
+  readonly toldMax: number
   /** Runs a phase on a thread. Rejects with ThreadFailure. */
   readonly run: (task: HandlerTask) => Promise<HandlerReply>
 }
@@ -53,15 +45,16 @@ const THREAD_FAILURES: Readonly<Record<ThreadFailure['reason'], Outcome>> = {
 }
 /** Between two log lines about the same handler, in milliseconds. */
 const LOG_INTERVAL_MS = 10_000
-const NO_CHANGES: readonly FieldEdit[] = []
 
-export class HandlersFilter implements DescribedFilter {
+export class HandlersFilter implements DescribedFilter, HandlerPhases {
   readonly name = 'handlers'
   readonly about: string
   readonly #handlers: readonly LoadedHandler[]
   readonly #services: HandlerServices
   /** By name: when the last line was logged, and failures since. */
   readonly #failures = new Map<string, { loggedMs: number; since: number }>()
+  /** Phases behind the request that threads run, or that wait for one. */
+  #told = 0
 
   constructor(handlers: readonly LoadedHandler[], services: HandlerServices) {
     this.#handlers = handlers
@@ -69,20 +62,29 @@ export class HandlersFilter implements DescribedFilter {
     this.about = handlers.map(({ name }) => name).join(', ')
   }
 
+  /** The chain of an API with its handlers: they hear of the responses of its other filters too. */
+  chain(filters: readonly Filter[]): readonly Filter[] {
+    const { about } = this
+    const begin: DescribedFilter = { name: 'handlers begin', about, request: exchange => this.#begin(exchange) }
+    return [begin, ...filters, this]
+  }
+
+  #begin(exchange: Exchange): undefined {
+    exchange.handlers = new HandledExchange(exchange, this)
+  }
+
   request(exchange: Exchange): FilterResult {
-    const run = new HandledExchange(exchange, this)
-    exchange.handlers = run
-    return this.#requestFrom(0, exchange, run)
+    return this.#requestFrom(0, exchange.handlers as HandledExchange)
   }
 
   /** The head is there until a handler waits; then its fields have been copied. */
-  #requestFrom(from: number, exchange: Exchange, run: HandledExchange): FilterResult {
+  #requestFrom(from: number, run: HandledExchange): FilterResult {
     for (let at = from; at < this.#handlers.length; at++) {
       const handler = this.#handlers[at]!
       const module = this.#moduleHere(at)
-      const outcome = module === null ? this.#requestThere(handler, exchange, run) : this.#requestHere(at, module, run)
+      const outcome = module === null ? this.#requestThere(handler, run) : this.#requestHere(at, module, run)
       if (outcome instanceof Promise) {
-        return outcome.then(outcome => outcome ?? this.#requestFrom(at + 1, exchange, run))
+        return outcome.then(outcome => outcome ?? this.#requestFrom(at + 1, run))
       }
       if (outcome !== undefined) return outcome
     }
@@ -115,7 +117,7 @@ export class HandlersFilter implements DescribedFilter {
     }
   }
 
-  #requestThere({ name, path, phases }: LoadedHandler, exchange: Exchange, run: HandledExchange): FilterResult {
+  #requestThere({ name, path, phases }: LoadedHandler, run: HandledExchange): FilterResult {
     // The next handler may wait too, and the head is gone by then.
     run.copyFields()
     if (!phases.includes('request')) return undefined
@@ -124,7 +126,6 @@ export class HandlersFilter implements DescribedFilter {
       reply => this.#replied(name, reply, run),
       (error: ThreadFailure) => {
         this.failed(name, 'request', error.message)
-        exchange.handlers = null
         return error instanceof ThreadFailure ? THREAD_FAILURES[error.reason] : FAILED
       },
     )
@@ -145,19 +146,18 @@ export class HandlersFilter implements DescribedFilter {
     return reply.goesOn ? undefined : REFUSED
   }
 
-  /** Runs a later phase of all handlers in order; returns the changes of fields, none in the phase `end`. */
-  later(phase: 'response' | 'end', run: HandledExchange, status: number, field: Field): readonly FieldEdit[] {
+  later(phase: 'response' | 'end', run: HandledExchange, status: number, fields: MessageFields): readonly FieldEdit[] {
     const { states, reactor } = this.#services
     let all = NO_CHANGES
     for (const [at, handler] of this.#handlers.entries()) {
-      const { name, phases } = handler
+      const { name, path, phases } = handler
       if (!phases.includes(phase)) continue
       const module = this.#moduleHere(at)
       if (module === null) {
-        this.#tell(handler, run.facts(phase, status))
+        this.#tell(handler, run, { path, facts: run.facts(phase, status), fields: applied(fields.all(), all) })
         continue
       }
-      const { view, changes, close } = openView(run.facts(phase, status), fieldAfter(all, field), phase === 'response')
+      const { view, changes, close } = openView(run.facts(phase, status), valueAfter(all, fields), phase === 'response')
       states.enter(reactor, at)
       try {
         const result = module[phase]!(view)
@@ -176,13 +176,32 @@ export class HandlersFilter implements DescribedFilter {
     return all
   }
 
-  #tell({ name, path }: LoadedHandler, facts: ViewFacts): void {
-    this.#services.run({ path, facts, fields: [] }).then(
-      reply => {
-        if (reply.kind === 'failed') this.failed(name, facts.phase, reply.cause)
-      },
-      (error: Error) => this.failed(name, facts.phase, error.message),
-    )
+  /** Runs a later phase on a thread; nobody waits for it but the phase `end` of the same exchange. */
+  #tell({ name }: LoadedHandler, run: HandledExchange, task: HandlerTask): void {
+    const { phase } = task.facts
+    // Requests wait for the same threads, and a flood of refused ones must not take their places.
+    if (this.#told >= this.#services.toldMax) {
+      this.failed(name, phase, `${this.#told} phases behind requests wait for threads`)
+      return
+    }
+    this.#told++
+    const told =
+      phase === 'end' && run.told !== null
+        ? run.told.then(() => this.#runTold(name, run, task))
+        : this.#runTold(name, run, task)
+    run.told = run.told === null ? told : Promise.all([run.told, told])
+    void told.then(() => this.#told--)
+  }
+
+  async #runTold(name: string, run: HandledExchange, task: HandlerTask): Promise<void> {
+    const { phase } = task.facts
+    try {
+      const reply = await this.#services.run(task)
+      if (reply.kind === 'failed') this.failed(name, phase, reply.cause)
+      else Object.assign(run.attributes, reply.attributes)
+    } catch (error) {
+      this.failed(name, phase, (error as Error).message)
+    }
   }
 
   /** A synchronous handler has returned a promise, for which nobody waits. */
@@ -211,122 +230,10 @@ export class HandlersFilter implements DescribedFilter {
   }
 }
 
-type Field = (name: string) => string | undefined
-
-function fieldAfter(changes: readonly FieldEdit[], field: Field): Field {
+/** Reads a field of a message after changes, by its name in lower case. */
+function valueAfter(changes: readonly FieldEdit[], fields: MessageFields): (name: string) => string | undefined {
   return name => {
     const changed = changes.findLast(each => each.name.toLowerCase() === name)
-    return changed === undefined ? field(name) : changed.value
+    return changed === undefined ? fields.named(name) : changed.value
   }
-}
-
-/** Class of the error and where it was thrown: its message may hold text of a client. */
-function causeOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'a value was thrown that is no error'
-  const frame = /^ +at (.*)$/m.exec(error.stack ?? '')
-  return frame === null ? error.name : `${error.name} at ${frame[1]}`
-}
-
-/** The handlers in one exchange. */
-class HandledExchange implements ExchangeHandlers {
-  readonly attributes: Record<string, unknown> = {}
-  fields: HandlerTask['fields'] = []
-  readonly #exchange: Exchange
-  readonly #filter: HandlersFilter
-  #changes = NO_CHANGES
-
-  constructor(exchange: Exchange, filter: HandlersFilter) {
-    this.#exchange = exchange
-    this.#filter = filter
-  }
-
-  facts(phase: Phase, status: number): ViewFacts {
-    const { method, canonicalTarget, pathAt, api, resource, clientAddress, correlationId, caller } = this.#exchange
-    const { startedMs, doneMs } = this.#exchange
-    return {
-      ...{ phase, method, status, correlationId },
-      target: canonicalTarget.slice(pathAt),
-      api: { name: api!.name, version: api!.version, context: api!.path },
-      resource: resource === null ? '' : resource.template,
-      client: clientAddress,
-      caller:
-        caller === null
-          ? null
-          : { user: caller.user, application: caller.application?.name ?? '', method: caller.method },
-      latencyMs: Math.max(0, (doneMs || performance.now()) - startedMs),
-      attributes: this.attributes,
-    }
-  }
-
-  requestField(name: string): string | undefined {
-    const changed = this.#changes.findLast(each => each.name.toLowerCase() === name)
-    if (changed !== undefined) return changed.value
-    if (this.fields.length > 0) return this.fields.find(([each]) => each.toLowerCase() === name)?.[1]
-    return listNamed(arena.bytes, this.#exchange.head!, name)
-  }
-
-  /** Copies the fields of the request, while the head is there. */
-  copyFields(): void {
-    const { head } = this.#exchange
-    if (this.fields.length > 0 || head === null) return
-    const { bytes } = arena
-    this.fields = Array.from({ length: head.count }, (_, field) => {
-      const at = head.nameAt(field)
-      return [bytes.latin1Slice(at, at + head.nameLength(field)), head.value(bytes, field)] as const
-    })
-  }
-
-  /** Throws where the changes do not fit into a head. */
-  changeRequest(changes: readonly FieldEdit[]): void {
-    if (changes.length === 0) return
-    const all = [...this.#changes, ...changes]
-    new HeadEdit(all, {})
-    this.#changes = all
-    this.fields = applied(this.fields, changes)
-  }
-
-  requestEdit(edit: HeadEdit | null): HeadEdit | null {
-    return this.#extended('request', edit, this.#changes)
-  }
-
-  responseEdit(head: Head, edit: HeadEdit | null): HeadEdit | null {
-    const status = edit === null || edit.status === 0 ? head.status : edit.status
-    return this.#extended(
-      'response',
-      edit,
-      this.#filter.later('response', this, status, name => listNamed(arena.bytes, head, name)),
-    )
-  }
-
-  localLines(status: number, lines: string): string {
-    const given = fieldsIn(lines)
-    const field: Field = name => given.find(([each]) => each.toLowerCase() === name)?.[1]
-    const changes = this.#filter.later('response', this, status, field)
-    if (changes.length === 0) return lines
-    const edit = new HeadEdit(changes, {})
-    const kept = given.filter(([name]) => !edit.removed.names.includes(name.toLowerCase()))
-    return kept.map(([name, value]) => `${name}: ${value}\r\n`).join('') + Buffer.from(edit.lines).toString('latin1')
-  }
-
-  ended(): void {
-    this.#filter.later('end', this, this.#exchange.status, () => undefined)
-  }
-
-  #extended(phase: Phase, edit: HeadEdit | null, changes: readonly FieldEdit[]): HeadEdit | null {
-    if (changes.length === 0) return edit
-    try {
-      return edit === null ? new HeadEdit(changes, {}) : edit.extended(changes)
-    } catch (error) {
-      this.#filter.failed('all', phase, causeOf(error))
-      return edit
-    }
-  }
-}
-
-function applied(fields: HandlerTask['fields'], changes: readonly FieldEdit[]): HandlerTask['fields'] {
-  if (fields.length === 0) return fields
-  const names = changes.map(({ name }) => name.toLowerCase())
-  const last = new Map(changes.map(change => [change.name.toLowerCase(), change]))
-  const set = [...last.values()].flatMap(({ name, value }) => (value === undefined ? [] : [[name, value] as const]))
-  return [...fields.filter(([name]) => !names.includes(name.toLowerCase())), ...set]
 }

@@ -136,6 +136,7 @@ function respondToOptions(exchange: Exchange, { status, lines }: LocalResponse, 
 /** Removes all traces of an API that must look absent: its response must equal that of an unknown path (D75). */
 function forgetApi(exchange: Exchange): void {
   exchange.api = null
+  exchange.handlers = null
   exchange.resourcePath = null
   exchange.resource = null
   exchange.responseLines = ''

@@ -9,7 +9,7 @@ import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
 import { PoolCounts } from '../observe/pool-counts.ts'
 import type { HandlersPlan, ReactorPlan } from '../plan/reactor-plan.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
-import { IsolatedThreads, type ThreadsObserver } from '../runtime/isolated-threads.ts'
+import { IsolatedThreads, type ThreadsObserver, WAITING_PER_THREAD } from '../runtime/isolated-threads.ts'
 import { makeLoopsInterruptible } from '../runtime/loop-interrupts.ts'
 import { ModuleStates } from '../runtime/module-states.ts'
 import { allocateMemoryRows, memoryRows } from '../runtime/thread-memory.ts'
@@ -50,6 +50,8 @@ export async function loadHandlers(
   const filter = new HandlersFilter(loaded, {
     report,
     nowMs: () => performance.now(),
+    // The other half of the places is for requests.
+    toldMax: (threads * WAITING_PER_THREAD) / 2,
     ...{ states: new ModuleStates(states, reactors), reactor },
     run: task => pool.run(task) as Promise<HandlerReply>,
   })

@@ -1,7 +1,7 @@
 /** A thread of handlers: runs one phase of one handler at a time. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { loadModule } from '../config/module-file.ts'
-import { openView } from '../filters/exchange-view.ts'
+import { causeOf, fieldNamed, openView } from '../filters/exchange-view.ts'
 import type { ExchangeView, HandlerReply, HandlerTask } from '../filters/handler-interface.ts'
 import { READY } from '../runtime/isolated-threads.ts'
 import { MemoryReport } from '../runtime/thread-memory.ts'
@@ -20,11 +20,7 @@ function callOf(path: string, phase: string): Promise<Call> {
 }
 
 async function run({ path, facts, fields }: HandlerTask): Promise<HandlerReply> {
-  const field = (name: string) => {
-    const values = fields.filter(([each]) => each.toLowerCase() === name).map(([, value]) => value)
-    return values.length === 0 ? undefined : values.join(', ')
-  }
-  const { view, changes, close } = openView(facts, field, facts.phase === 'request')
+  const { view, changes, close } = openView(facts, name => fieldNamed(fields, name), facts.phase === 'request')
   try {
     const call = await callOf(path, facts.phase)
     const goesOn = (await call(view)) !== false
@@ -36,13 +32,6 @@ async function run({ path, facts, fields }: HandlerTask): Promise<HandlerReply> 
   } finally {
     close()
   }
-}
-
-function causeOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'a value was thrown that is no error'
-  if (error.name === 'ModuleError') return error.message
-  const frame = /^ +at (.*)$/m.exec(error.stack ?? '')
-  return frame === null ? error.name : `${error.name} at ${frame[1]}`
 }
 
 // What a handler leaves behind must not end the thread under the next one.

@@ -153,8 +153,7 @@ const reactor = new Reactor(plan, {
   authState,
   validator: await firstValidator(),
   mediation: await loadMediation(plan, plan.apis),
-  // Handlers of the operator stand behind the filters of every API.
-  buildFilterChain: (...of) => [...buildFilterChain(...of), ...(handlers === null ? [] : [handlers.filter])],
+  buildFilterChain: (...of) => handlers?.filter.chain(buildFilterChain(...of)) ?? buildFilterChain(...of),
   drained: finish,
 })
 

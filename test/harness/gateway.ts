@@ -269,11 +269,10 @@ export async function startGateway(apis: readonly TestApi[], options: GatewayOpt
     traces: options.traceRecords ?? null,
     validator: customValidator,
     mediation: await loadMediation(plan, plan.apis),
-    buildFilterChain: (api, auth, throttle) => [
-      ...(options.hasFilterChain ? buildFilterChain(api, auth, throttle) : []),
-      ...filters,
-      ...(handlers === null ? [] : [handlers.filter]),
-    ],
+    buildFilterChain: (api, auth, throttle) => {
+      const chain = [...(options.hasFilterChain ? buildFilterChain(api, auth, throttle) : []), ...filters]
+      return handlers?.filter.chain(chain) ?? chain
+    },
     ...(options.wallMs === undefined ? {} : { wallMs: options.wallMs }),
     ...(options.worker === undefined ? {} : { worker: options.worker }),
     workerEntry: builtWorkerEntry(),

@@ -3,8 +3,10 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import type { ApiMediationPlan } from '../../src/mediation/flow-plan.ts'
+import type { ApiPlan } from '../../src/plan/reactor-plan.ts'
 import { ModuleStates } from '../../src/runtime/module-states.ts'
 import { temporaryHome } from '../config/temporary-home.ts'
+import { NO_ACCESS } from '../harness/api-plan.ts'
 import { type FlowGateway, flowsOf, set, startFlows, takeHead } from '../harness/flows.ts'
 import { connectPeer } from '../harness/peers.ts'
 import { takeResponse } from '../harness/responses.ts'
@@ -19,16 +21,19 @@ interface Given {
   readonly timeoutMs?: number
   readonly threads?: number
   readonly mediation?: ApiMediationPlan | null
+  /** Parts of the API, whose filters then run before the handlers. */
+  readonly api?: Partial<ApiPlan>
 }
 
 /** Starts a gateway with these modules as handlers, in order. */
 async function start(t: TestContext, modules: readonly string[], given: Given = {}): Promise<FlowGateway> {
-  const { timeoutMs = 10_000, threads = 2, mediation = null } = given
+  const { timeoutMs = 10_000, threads = 2, mediation = null, api = {} } = given
   const files = Object.fromEntries(modules.map((code, index) => [`h${index}.mjs`, code]))
   const handlers = modules.map((_, index) => ({ name: `h${index}`, path: `h${index}.mjs` }))
   const states = ModuleStates.allocate(1, handlers.length)
   const plan = { handlers, states, threads, timeoutMs, heapBytes: 32 * 1_048_576 }
-  return startFlows(t, [mediation], { home: temporaryHome(t, files), handlers: plan })
+  const options = { home: temporaryHome(t, files), handlers: plan, hasFilterChain: given.api !== undefined }
+  return startFlows(t, [mediation], options, { overrides: api })
 }
 
 const REQUEST = 'GET /a/pets?limit=5 HTTP/1.1\r\nHost: h\r\nX-One: 1\r\nX-Two: 2\r\n\r\n'
@@ -199,4 +204,82 @@ test('a handler that cannot be loaded refuses every request, with its cause in t
 test('a synchronous handler that returns a promise is refused', async t => {
   const ends = await start(t, [`${SYNCHRONOUS}export async function request() {}`])
   assert.equal((await refused(ends)).status, 500)
+})
+
+/** A module on the reactor that keeps the phases and statuses that it has seen, by exchange, in this process. */
+const AUDIT = `${SYNCHRONOUS}const see = v => { v.attributes.seen = (v.attributes.seen ?? '') + v.phase + v.status + ' ' }
+  export const request = see
+  export const response = see
+  export function end(v) { see(v); (globalThis.audited ??= []).push(v.attributes.seen.trim()) }`
+
+function audited(): readonly string[] {
+  return (globalThis as { audited?: string[] }).audited?.splice(0) ?? []
+}
+
+for (const [what, code, status] of [
+  ['is late', 'return new Promise(() => {})', 504],
+  ['dies', 'process.exit(1)', 500],
+  ['throws', 'throw new Error()', 500],
+] as const) {
+  test(`handlers that have run hear response and end where a later one ${what}`, async t => {
+    const ends = await start(t, [AUDIT, `export function request() { ${code} }`], { timeoutMs: 1000 })
+    audited()
+    assert.equal((await refused(ends)).status, status)
+    assert.deepEqual(audited(), [`request0 response${status} end${status}`])
+  })
+}
+
+const GET_PETS = [{ verb: 'GET', template: '/pets', authType: 'None', scopes: [], tier: '' }]
+for (const [what, api, request, status] of [
+  ['authentication', { access: { ...NO_ACCESS, schemes: ['oauth2'] } }, 'GET /a/pets', 401],
+  ['an unknown resource', { resources: GET_PETS }, 'GET /a/dogs', 403],
+  ['an unknown method', { resources: GET_PETS }, 'POST /a/pets', 405],
+  ['a block', { lifecycle: { state: 'BLOCKED', deprecatedAtMs: 0, sunsetMs: 0 } }, 'GET /a/pets', 503],
+] as const) {
+  test(`handlers hear response and end of a refusal by ${what}, and no request`, async t => {
+    const ends = await start(t, [AUDIT], { api: api as Partial<ApiPlan> })
+    audited()
+    const client = await connectPeer(ends.gateway.port)
+    client.send(`${request} HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n`)
+    assert.equal((await takeResponse(client)).status, status)
+    client.destroy()
+    assert.deepEqual(audited(), [`response${status} end${status}`])
+  })
+}
+
+test('handlers hear nothing of an API that does not exist for a request', async t => {
+  const code = `${AUDIT}\nexport const other = 1`
+  const ends = await start(t, [code], { api: { transports: ['https'] } })
+  audited()
+  assert.equal((await refused(ends)).status, 404)
+  assert.deepEqual(audited(), [])
+})
+
+test('a handler on a thread reads the response, and its end has the attributes of its response', async t => {
+  const code = `export function response(v) {
+      v.attributes.back = v.field('x-BACK') + v.field('X-Set') + v.field('x-none')
+      return new Promise(resolve => setTimeout(resolve, 100))
+    }
+    export function end(v) { throw Object.assign(new Error(), { name: 'seen ' + v.attributes.back }) }`
+  const sets = `${SYNCHRONOUS}export const response = v => v.setField('X-Set', 's')`
+  const ends = await start(t, [sets, code])
+  assert.equal((await exchange(ends)).received.status, 200)
+  const failed = () => ends.gateway.reports.find(({ event }) => event === 'handler failed')
+  while (failed() === undefined) await setTimeout(10)
+  assert.match(String(failed()!.fields.CAUSE_OF_ERROR), /^seen bsundefined /)
+})
+
+test('phases behind refused requests leave half of the places for requests', async t => {
+  const audit = 'export const end = () => new Promise(() => {})'
+  const check = 'export const request = () => undefined'
+  const ends = await start(t, [`${SYNCHRONOUS}export const request = v => v.field('x-good') === '1'`, audit, check], {
+    threads: 1,
+    timeoutMs: 1000,
+  })
+  const clients = await Promise.all(Array.from({ length: 60 }, () => connectPeer(ends.gateway.port)))
+  for (const client of clients) client.send(REQUEST)
+  for (const client of clients) assert.equal((await takeResponse(client)).status, 403)
+  for (const client of clients) client.destroy()
+  const causes = ends.gateway.reports.map(({ fields }) => String(fields.CAUSE_OF_ERROR))
+  assert.ok(causes.includes('50 phases behind requests wait for threads'), causes.join())
 })

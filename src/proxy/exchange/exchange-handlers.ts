@@ -2,7 +2,7 @@
 import type { Head } from '../../http1/head.ts'
 import type { HeadEdit } from './head-edit.ts'
 
-/** The handlers of one exchange, once their request phase is over. None of these throws. */
+/** The handlers of one exchange of an API, whether or not its request has come to them. None of these throws. */
 export interface ExchangeHandlers {
   /** The edit of the request for the backend, with the changes of the handlers behind those of mediation. */
   requestEdit(edit: HeadEdit | null): HeadEdit | null

@@ -57,7 +57,7 @@ export class Exchange {
   /** Null until a flow of the API runs. */
   mediation: ExchangeMediation | null = null
 
-  /** Handlers of the operator that take part; null: there are none, or the request has not come to them. */
+  /** Handlers of the operator that take part; null: there are none, or the request has no API. */
   handlers: ExchangeHandlers | null = null
 
   /** Changes of mediation to the head for the backend, and to the head of its response; null: none. */
