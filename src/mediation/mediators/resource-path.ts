@@ -1,6 +1,7 @@
 /**
  * `<resourcePath>`, an element of our own: replaces the path of the request behind the context of its API. `{name}` is
- * the variable of that name in the template of the resource. With `keepsQuery` the query of the request stays.
+ * the variable of that name in the template of the resource, as is `{uri.var.name}`, which exported policies write. With
+ * `keepsQuery` the query of the request stays.
  */
 import { mediator } from '../mediator.ts'
 import { textOf } from '../value.ts'
@@ -15,7 +16,7 @@ interface ResourcePathSettings {
 export const TARGET = 'REST_URL_POSTFIX'
 /** Path and query (RFC 3986 3.3, 3.4), with variables. */
 const PATH = /^\/(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2}|\{[\w.-]+\})*$/
-const VARIABLE = /\{([\w.-]+)\}/g
+const VARIABLE = /\{(?:uri\.var\.)?([\w.-]+)\}/g
 
 export const resourcePath = mediator<ResourcePathSettings>({
   name: 'resourcePath',
