@@ -303,8 +303,9 @@ function checkTime(): void {
   }
 }
 
-/** Runs mediators in order. Synchronous unless one of them waits. */
+/** Runs mediators in order. Synchronous unless one of them waits. Throws LimitReached where nobody waits any more. */
 function runFrom(runs: readonly Run[], from: number, message: Message): ReturnType<Run> {
+  if (message.task?.isOver()) throw new LimitReached('nobody waits for the message any more', TOO_LONG)
   for (let at = from; at < runs.length; at++) {
     if (++message.steps > STEPS_MAX) throw new LimitReached(`ran more than ${STEPS_MAX} mediators`, TOO_MANY)
     if (message.steps % STEPS_PER_LOOK === 0) checkTime()

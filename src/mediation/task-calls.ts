@@ -30,6 +30,8 @@ export interface BackendRequest {
   /** Names of the request fields that the sequence has set or removed, in lower case. */
   readonly changed: readonly string[]
   readonly message: TransferredMessage
+  /** When nobody waits for the response any more, by the monotonic clock; left out: no such time. */
+  readonly endMs?: number
 }
 
 /** Runs sequences on a copy, which nobody waits for. */
@@ -99,6 +101,8 @@ export interface TaskServices {
   respond(copy: Message): Promise<false>
   /** The payload of a text or of bytes of that content type. Throws MediationFault. */
   parse(content: string | Uint8Array, contentType: string): Payload | null
+  /** The time of the task is over: nobody waits for its result. */
+  isOver(): boolean
   /** Rejects with CallFailed. */
   call<One extends TaskCall>(call: One): Promise<TaskCallResults[One['kind']]>
   readonly code: CodeServices

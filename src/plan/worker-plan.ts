@@ -82,8 +82,8 @@ export interface WorkerData {
 /** A task on its way to a thread. */
 export interface TaskEnvelope<Task extends { readonly kind: string } = { readonly kind: string }> {
   readonly task: Task
-  /** Milliseconds until nobody waits for the result; 0: no limit. */
-  readonly timeoutMs: number
+  /** When nobody waits for the result any more, by the monotonic clock; 0: no limit. */
+  readonly endMs: number
 }
 
 /** `cause`: without any text of a client. */

@@ -71,6 +71,8 @@ interface Job extends PoolTask {
   readonly result: PromiseWithResolvers<unknown>
   /** 0: whoever waits for the result has a time-out of its own. */
   readonly timeoutMs: number
+  /** When nobody waits for the result any more, by the monotonic clock; 0: no such time. */
+  readonly endMs: number
   readonly waited: ((ms: number) => void) | null
   timer: NodeJS.Timeout | null
 }
@@ -109,7 +111,8 @@ export class WorkerPool {
     const result = Promise.withResolvers<unknown>()
     const sinceMs = monotonicMs()
     const sizes = { bytes: bytes + TASK_BYTES, bodyBytes: bytes }
-    const job: Job = { task, transfer, ...sizes, sinceMs, result, timeoutMs, waited, timer: null }
+    const endMs = timeoutMs === 0 ? 0 : sinceMs + timeoutMs
+    const job: Job = { task, transfer, ...sizes, sinceMs, result, timeoutMs, endMs, waited, timer: null }
     const decision = permits.enter(row, limits, job, held)
     metrics.add(this.#counts.tasks, 1)
     if (decision === 'loop') {
@@ -120,7 +123,7 @@ export class WorkerPool {
       metrics.add(this.#counts.refusals[decision], 1)
       throw new WorkerFailure(decision, causeOfRefusal(decision, limits))
     }
-    if (timeoutMs > 0) job.timer = setTimeout(() => this.#late(job, timeoutMs), timeoutMs)
+    if (timeoutMs > 0) job.timer = setTimeout(() => this.#atEnd(job), timeoutMs)
     if (decision === 'runs') void this.#start(job)
     else {
       metrics.add(this.#counts.waits, 1)
@@ -131,26 +134,39 @@ export class WorkerPool {
 
   async #start(job: Job): Promise<void> {
     const { row, permits, settings, threads, metrics } = this.#options
-    const { timeoutMs } = job
-    const leftMs = timeoutMs === 0 ? 0 : Math.max(1, Math.ceil(job.sinceMs + timeoutMs - monotonicMs()))
+    const { task, endMs, transfer, bodyBytes, result } = job
     try {
-      job.result.resolve(await threads(job.bodyBytes).run({ task: job.task, timeoutMs: leftMs }, job.transfer))
+      const value = await threads(bodyBytes).run({ task, endMs }, transfer)
+      this.#endIfLate(job)
+      result.resolve(value)
     } catch (error) {
       const failure = error as WorkerFailure
-      metrics.add(failure.reason === 'died' ? this.#counts.died : this.#counts.failed, 1)
-      job.result.reject(failure)
+      if (failure.reason === 'died') metrics.add(this.#counts.died, 1)
+      else if (!this.#endIfLate(job)) metrics.add(this.#counts.failed, 1)
+      result.reject(failure)
     }
     if (job.timer !== null) clearTimeout(job.timer)
     if (permits.release(row, settings().limits)) this.#takeWaiting()
   }
 
-  /** The result comes too late, or never; whoever waits hears of it now. */
-  #late(job: Job, timeoutMs: number): void {
+  #atEnd(job: Job): void {
+    // A timer may fire some milliseconds early, and the thread of the task has the exact time.
+    if (!this.#endIfLate(job)) job.timer = setTimeout(() => this.#atEnd(job), Math.ceil(job.endMs - monotonicMs()))
+  }
+
+  /** Returns whether the result comes too late, or never: whoever waits hears of it now. */
+  #endIfLate(job: Job): boolean {
+    const { endMs, timeoutMs, timer, result } = job
+    if (endMs === 0 || monotonicMs() < endMs) return false
+    if (timer === null) return true
+    clearTimeout(timer)
+    job.timer = null
     const { row, permits, metrics } = this.#options
     metrics.add(this.#counts.timeouts, 1)
     // Not in the queue any more: its thread ends it, by the time in its envelope.
     permits.leave(row, job)
-    job.result.reject(new WorkerFailure('late', `no result within ${timeoutMs} ms`))
+    result.reject(new WorkerFailure('late', `no result within ${timeoutMs} ms`))
+    return true
   }
 
   async #look(): Promise<void> {

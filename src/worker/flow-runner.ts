@@ -10,6 +10,7 @@ import { MediationFault } from '../mediation/mediation-fault.ts'
 import type { BodySource, Message } from '../mediation/message.ts'
 import { fromTransfer, toTransfer } from '../mediation/message-transfer.ts'
 import type { TaskCall, TaskCallResults, TaskServices } from '../mediation/task-calls.ts'
+import { CallFailed } from '../runtime/call-channel.ts'
 import { type PackedTask, packResult, unpackTask } from '../mediation/task-codec.ts'
 import { withOwnBuffer } from '../mediation/transferred-body.ts'
 import type {
@@ -21,6 +22,7 @@ import type {
 } from '../mediation/worker-task.ts'
 import { ThreadCode } from './thread-code.ts'
 import type { TaskContext, TaskResult, TaskRunner } from './task-server.ts'
+import type { TaskTime } from './task-time.ts'
 
 export function flowRunner(context: TaskContext): TaskRunner {
   const sequences = new ThreadSequences(context)
@@ -33,12 +35,12 @@ export function flowRunner(context: TaskContext): TaskRunner {
     // A task that needs them rejects.
     formats.catch(() => undefined)
   }
-  const start = (task: PackedTask, ready: MessageFormats) => {
-    const result = new Flow(unpackTask(task), ready, sequences, context, code).run()
+  const start = (task: PackedTask, time: TaskTime, ready: MessageFormats) => {
+    const result = new Flow(unpackTask(task), ready, sequences, context, code, time).run()
     return result instanceof Promise ? result.then(packed) : packed(result)
   }
-  return (task: PackedTask) =>
-    formats instanceof Promise ? formats.then(ready => start(task, ready)) : start(task, formats)
+  return (task: PackedTask, time) =>
+    formats instanceof Promise ? formats.then(ready => start(task, time, ready)) : start(task, time, formats)
 }
 
 function packed({ value, transfer }: FlowEnd): TaskResult {
@@ -86,6 +88,7 @@ class Flow {
   readonly #formats: MessageFormats
   readonly #sequences: ThreadSequences
   readonly #context: TaskContext
+  readonly #time: TaskTime
   /** Bodies of the messages of this task, by what builds them. */
   readonly #bodies = new WeakMap<BodySource, TransferredBody>()
   readonly #services: TaskServices
@@ -102,8 +105,10 @@ class Flow {
     sequences: ThreadSequences,
     context: TaskContext,
     code: ThreadCode,
+    time: TaskTime,
   ) {
     this.#task = task
+    this.#time = time
     this.#formats = formats
     this.#sequences = sequences
     this.#context = context
@@ -114,6 +119,7 @@ class Flow {
       ...{ api, flow, own, gathers: gathering !== undefined, calls: callsOf(task), trace, report, code },
       limits: formats.limits,
       call: call => this.#call(call),
+      isOver: () => time.isOver,
       transfer: message => this.#transferred(message, null),
       received: transferred => this.#received(transferred),
       claimCopies: count => this.#claimCopies(count),
@@ -127,13 +133,16 @@ class Flow {
     this.#ofResponses = { ...this.#services, flow: 'response' }
   }
 
-  /** A call that begins beside another one of the task says so. */
+  /** A call that begins beside another one of the task says so. None begins, or is waited for, after its time. */
   async #call<One extends TaskCall>(call: One): Promise<TaskCallResults[One['kind']]> {
-    if (call.kind !== 'backend') return this.#context.call(call)
+    const { endMs, isOver } = this.#time
+    if (isOver) throw new CallFailed('nobody waits for the message any more', 'late')
+    if (call.kind !== 'backend') return this.#time.within(this.#context.call(call))
     const calls = this.#callsOut === 0 ? call.calls : { ...call.calls, isParallel: true as const }
+    const timed = endMs === 0 ? { ...call, calls } : { ...call, calls, endMs }
     this.#callsOut++
     try {
-      return await this.#context.call({ ...call, calls })
+      return await this.#time.within(this.#context.call(timed))
     } finally {
       this.#callsOut--
     }

@@ -26,7 +26,7 @@ import { processorYield } from '../runtime/c-functions.ts'
 import { SharedWakes } from '../runtime/shared-wakes.ts'
 import { allocateMemoryRows, MemoryReport, memoryRows } from '../runtime/thread-memory.ts'
 import { watchLife } from '../runtime/signs-of-life.ts'
-import { withTimeout } from '../runtime/with-timeout.ts'
+import { TaskTime } from './task-time.ts'
 
 /** Between two signs of life, in milliseconds. */
 const BEAT_MS = 500
@@ -76,8 +76,8 @@ export class KnownCause extends Error {
   override readonly name = 'KnownCause'
 }
 
-/** Runs one task. What it throws fails the task alone. */
-export type TaskRunner = (task: never) => TaskResult | Promise<TaskResult>
+/** Runs one task, within its time. What it throws fails the task alone. */
+export type TaskRunner = (task: never, time: TaskTime) => TaskResult | Promise<TaskResult>
 
 /** Returns the function that piscina calls with each task. `runnersOf`: runners by kind of task. */
 export function serveTasks(runnersOf: (context: TaskContext) => Readonly<Record<string, TaskRunner>>) {
@@ -174,14 +174,15 @@ function openThread(): { readonly context: TaskContext; readonly life: Int32Arra
 
 function run(
   runners: Readonly<Record<string, TaskRunner>>,
-  { task, timeoutMs }: TaskEnvelope,
+  { task, endMs }: TaskEnvelope,
 ): TaskResult | Promise<TaskResult> {
   const runner = runners[task.kind]
   if (runner === undefined) throw new KnownCause(`there is no task of the kind ${task.kind}`)
-  const result = runner(task as never)
-  // Nobody waits for a late result; the task gives its place up, although what it has begun goes on.
-  if (!(result instanceof Promise) || timeoutMs === 0) return result
-  return withTimeout(result, timeoutMs, () => new KnownCause(`not done within ${timeoutMs} ms`))
+  const time = new TaskTime(endMs)
+  const result = runner(task as never, time)
+  // Nobody waits for a late result; the task gives its place up, and what it waits for ends with `time`.
+  if (!(result instanceof Promise) || endMs === 0) return result
+  return time.limit(result, () => new KnownCause('not done in time'))
 }
 
 function moved(reply: TaskReply, transfer: readonly ArrayBuffer[]): TaskReply {

@@ -15,6 +15,7 @@ import {
 import type { TraceRecords } from '../../observe/trace-records.ts'
 import { NO_MEMORY, transportCode } from '../../protocol/failure-table.ts'
 import { Deadline } from '../../runtime/deadline-wheel.ts'
+import { monotonicMs } from '../../runtime/monotonic-clock.ts'
 import { WRITE, type Written } from '../../socket/byte-socket.ts'
 import type { ConnectionContext } from '../exchange/connection-context.ts'
 import type { BodyPart, Failure, SourceSide } from '../exchange/contract.ts'
@@ -43,6 +44,8 @@ interface CallOptions {
   readonly changed: readonly string[]
   /** Longest time without progress in milliseconds; 0: the limits of the endpoint alone. */
   readonly timeoutMs: number
+  /** When nobody waits for the response any more, by the monotonic clock; 0: no such time. */
+  readonly endMs: number
   /** The trace that the request continues, and what takes its record; null: it is not traced. */
   readonly traced: { readonly trace: TraceLink; readonly traces: TraceRecords } | null
   /** Gets the result, once. */
@@ -64,6 +67,9 @@ const LATE: Failure = {
   cause: 'no progress within SO_TIMEOUT of [transport.blocking_http]',
   status: 0,
 }
+
+/** Ends a call whose task is over. */
+const GIVEN_UP: Failure = { ...LATE, cause: 'nobody waits for the response any more' }
 
 /** `sending`: no response has begun. `receiving`: its body comes. `done`: the task has the result. */
 type CallState = 'sending' | 'receiving' | 'done'
@@ -103,6 +109,11 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
     exchange.requestFraming = source.length
     exchange.callerLines = callerLines
     exchange.ownCredential = ownCredential
+    if (this.#leftMs <= 0) {
+      source.close()
+      this.fail(GIVEN_UP)
+      return
+    }
     this.#watch()
     const start = { method, target: exchange.requestTarget, scheme: 'http' } as const
     const edit = this.#edit(message)
@@ -136,13 +147,20 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
     )
   }
 
+  /** Milliseconds until nobody waits for the response. */
+  get #leftMs(): number {
+    const { endMs } = this.#options
+    return endMs === 0 ? Infinity : endMs - monotonicMs()
+  }
+
   #watch(): void {
     const { context, timeoutMs } = this.#options
-    if (timeoutMs > 0) context.wheel.set(this, timeoutMs)
+    const leftMs = Math.min(this.#leftMs, timeoutMs > 0 ? timeoutMs : Infinity)
+    if (leftMs < Infinity) context.wheel.set(this, Math.max(1, leftMs))
   }
 
   override onDeadline(): void {
-    this.fail(LATE)
+    this.fail(this.#leftMs > 0 ? LATE : GIVEN_UP)
   }
 
   override onError(error: unknown): void {
@@ -151,9 +169,9 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
 
   // ---- the request ------------------------------------------------------------------------------------------------
 
-  /** A part of the request goes to the target. */
+  /** A part of the request, or of the response, is on its way. */
   progressed(): void {
-    this.#watch()
+    if (this.#options.timeoutMs > 0) this.#watch()
   }
 
   feedFailed(cause: string): void {
@@ -188,7 +206,7 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
 
   responseBody(part: BodyPart): Written {
     if (this.#state === 'done') return WRITE.FAILED
-    this.#watch()
+    this.progressed()
     if (!this.#collector.add(part.spans, part.count)) {
       this.#collector.cancel()
       if (!part.last) this.#exchange.target?.abort('the response to a call is too long')

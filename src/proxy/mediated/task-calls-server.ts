@@ -142,7 +142,7 @@ export class TaskCallsServer {
   }
 
   #request(request: BackendRequest): Promise<BackendResult> | BackendResult {
-    const { endpoint, own = 0, calls, trace = null, isBlocking, client, changed, message } = request
+    const { endpoint, own = 0, calls, trace = null, isBlocking, client, changed, message, endMs = 0 } = request
     const { context, store, endpoints, idPrefix, traces } = this.#options
     const resolved = endpoint === OWN_ENDPOINT ? this.#resolveOwn(own, message) : endpoints.resolve(endpoint, message)
     const isBusy = this.#pending >= CALLS_MAX
@@ -162,6 +162,7 @@ export class TaskCallsServer {
         id: ++this.#lastId,
         calls,
         changed,
+        endMs,
         traced: trace === null || traces === null ? null : { trace, traces },
         timeoutMs: isBlocking ? this.#blockingTimeouts[resolved.secured ? 'secured' : 'plain'] : 0,
         done: result => {
