@@ -222,13 +222,13 @@ class PolicyReader {
       )
     }
     const values = new Map<string, string>()
-    for (const { name, isRequired, fallback, pattern, isSecret, inert } of parameters) {
+    for (const { name, isRequired, fallback, pattern, isSecret, inert, hint = 'add it' } of parameters) {
       const path = [...at, name]
       const value = file.value(path)
       if (typeof value === 'object') file.error(path, undefined, 'expected text', 'write one value')
       const text = value === undefined ? fallback : String(value)
-      if (inert !== undefined && text !== fallback) file.warn(path, text, 'has no effect', inert)
-      if (text === '' && isRequired) file.missing(path)
+      if (inert !== undefined && text !== '' && text !== fallback) file.warn(path, text, 'has no effect', inert)
+      if (text === '' && isRequired) file.error(path, undefined, 'is missing', hint)
       else if (text !== '' && pattern !== null && !pattern.test(text)) {
         file.error(path, isSecret ? undefined : text, 'is not a valid value', `expected ${pattern.source}`)
       }

@@ -15,6 +15,8 @@ export interface PolicyParameter {
   readonly pattern: RegExp | null
   /** The value of the parameter must not be shown. */
   readonly isSecret?: boolean
+  /** What to write where the value is missing. */
+  readonly hint?: string
   /** Why a value other than the default, or any where there is none, has no effect. */
   readonly inert?: string
 }
@@ -315,17 +317,22 @@ const regexThreats: BuiltInPolicy = {
   },
 }
 
-/** `own`: parameters of the rule, with the attribute of each. */
-function guardrail(
-  type: string,
-  own: Readonly<Record<string, string>>,
-  inner?: BuiltInPolicy['elements'],
-): BuiltInPolicy {
+interface GuardrailRule {
+  /** Parameters of the rule, with the attribute of each; '' for none. */
+  readonly own: Readonly<Record<string, string>>
+  /** What to write where one of them is missing. */
+  readonly hint?: string
+  readonly others?: readonly PolicyParameter[]
+  readonly inner?: BuiltInPolicy['elements']
+}
+
+function guardrail(type: string, { own, hint = 'add it', others = [], inner }: GuardrailRule): BuiltInPolicy {
   return {
     flows: BOTH,
     parameters: [
       optional('name'),
-      ...Object.keys(own).map(name => required(name)),
+      ...Object.keys(own).map(name => ({ ...required(name), hint })),
+      ...others,
       optional('jsonPath'),
       ...['invert', 'showAssessment'].map(name => optional(name, 'false', FLAG)),
     ],
@@ -338,20 +345,28 @@ function guardrail(
   }
 }
 
-const COUNTS = { min: 'min', max: 'max' }
+const COUNTS = { own: { min: 'min', max: 'max' } }
+const NO_REQUESTS = 'the gateway asks no URL of a text; it compares each with allowedUrls'
 const GUARDRAILS = {
   WordCountGuardrail: guardrail('wordCount', COUNTS),
   SentenceCountGuardrail: guardrail('sentenceCount', COUNTS),
   ContentLengthGuardrail: guardrail('contentLength', COUNTS),
-  RegexGuardrail: guardrail('regex', { regex: 'pattern' }),
-  JSONSchemaGuardrail: guardrail('jsonSchema', { schema: '' }, v => xml`<schema>${text(v, 'schema')}</schema>`),
-  // Ours: the hosts and URLs that a text may hold. That platform calls each URL of a text instead.
-  URLGuardrail: guardrail('url', { allowedUrls: '' }, v =>
-    text(v, 'allowedUrls')
-      .split(/[\s,]+/)
-      .map(url => xml`<url>${url}</url>`)
-      .join(''),
-  ),
+  RegexGuardrail: guardrail('regex', { own: { regex: 'pattern' } }),
+  JSONSchemaGuardrail: guardrail('jsonSchema', {
+    own: { schema: '' },
+    inner: v => xml`<schema>${text(v, 'schema')}</schema>`,
+  }),
+  // Ours: the hosts and URLs that a text may hold. The reference platform calls each URL of a text instead.
+  URLGuardrail: guardrail('url', {
+    own: { allowedUrls: '' },
+    hint: `${NO_REQUESTS}: write the hosts and URLs that a text may hold, as "example.com, *.example.org"`,
+    others: [inert('onlyDNS', NO_REQUESTS, 'false'), inert('timeout', NO_REQUESTS, '3000')],
+    inner: v =>
+      text(v, 'allowedUrls')
+        .split(/[\s,]+/)
+        .map(url => xml`<url>${url}</url>`)
+        .join(''),
+  }),
 }
 
 const POLICIES: Readonly<Record<string, BuiltInPolicy>> = {
@@ -371,6 +386,7 @@ const POLICIES: Readonly<Record<string, BuiltInPolicy>> = {
   rewriteHTTPMethod: changeMethod('httpMethod'),
   ccChangeHTTPMethod: changeMethod('updatedMethod', 'currentMethod'),
   setToHeader: setTo,
+  setToHeaderWS: setTo,
   changeEndpoint: setTo,
   disableChunking,
   preserveAcceptHeader,

@@ -246,6 +246,7 @@ const BUILT_IN: readonly (readonly [string, string, Readonly<Record<string, stri
   ['rewriteHTTPMethod', 'request', { httpMethod: 'PUT' }, 'heads'],
   ['ccChangeHTTPMethod', 'request', { currentMethod: 'GET', updatedMethod: 'PUT' }, 'heads'],
   ['setToHeader', 'request', { value: 'http://other/base' }, 'heads'],
+  ['setToHeaderWS', 'request', { value: 'ws://other/base' }, 'heads'],
   ['jsonToXML', 'request', {}, 'worker'],
   ['xmlToJson', 'response', {}, 'worker'],
   ['xmlToJSON', 'response', {}, 'worker'],
@@ -275,6 +276,12 @@ const BUILT_IN: readonly (readonly [string, string, Readonly<Record<string, stri
   ['JSONSchemaGuardrail', 'request', { schema: '{"type": "object"}' }, 'worker'],
   ['URLGuardrail', 'response', { allowedUrls: 'example.com, *.example.org' }, 'worker'],
   [
+    'URLGuardrail',
+    'request',
+    { name: 'g', onlyDNS: 'false', timeout: '3000', jsonPath: '', allowedUrls: 'example.com' },
+    'worker',
+  ],
+  [
     'callInterceptorService',
     'response',
     { interceptorServiceURL: 'http://i.example:8443', includes: 'response_headers,response_body' },
@@ -301,6 +308,7 @@ test('a parameter that has no effect is a warning, unless it has its default val
   const of = async (more: Record<string, string>) =>
     (await load(t, { 'api.yaml': HEAD + policies('request', use('opaPolicy', { ...given, ...more })) })).said
   assert.deepEqual(await of({}), [])
+  assert.deepEqual(await of({ connectionTimeout: '' }), [])
   assert.deepEqual(await of({ connectionTimeout: '5' }), [
     'warning api.yaml:13: data.apiPolicies.request[0].parameters.connectionTimeout = "5": has no effect (limits of the gateway hold)',
   ])
@@ -353,6 +361,11 @@ const MISTAKES: readonly (readonly [string, string, string])[] = [
     'a missing parameter',
     policies('request', use('removeHeader')),
     'error api.yaml:13: data.apiPolicies.request[0].parameters.headerName: is missing',
+  ],
+  [
+    'a URLGuardrail as exports have it, which lacks what the gateway compares with',
+    policies('request', use('URLGuardrail', { name: 'g', onlyDNS: 'true', timeout: '3000' })),
+    'error api.yaml:13: data.apiPolicies.request[0].parameters.allowedUrls: is missing (the gateway asks no URL of a text; it compares each with allowedUrls: write the hosts',
   ],
   [
     'an unknown parameter',
