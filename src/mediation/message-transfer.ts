@@ -58,7 +58,7 @@ export function toTransfer(
   const hasType = fate !== 'none' || (status !== 0 && message.bodyState === 'none')
   const received = becameResponse && fate === 'untouched' ? (message.receivedField('content-type') ?? '') : ''
   const contentType =
-    formatted.contentType || contentTypeProperty(message) || firstValue(set, 'content-type') || received
+    formatted.contentType || contentTypeProperty(message, fate) || firstValue(set, 'content-type') || received
   return {
     method: validMethod(message, warn) || method,
     target: validTarget(message) ?? target,
@@ -96,7 +96,9 @@ export function becomesResponse({ outcome, isMarkedResponse }: Message): boolean
 }
 
 /** `format`: the body is made from the payload. */
-function bodyFate(message: Message): 'none' | 'untouched' | 'format' {
+type BodyFate = 'none' | 'untouched' | 'format'
+
+function bodyFate(message: Message): BodyFate {
   const { bodyState } = message
   if (bodyState === 'none' || textOf(message.get('axis2', 'NO_ENTITY_BODY')) === 'true') return 'none'
   if (bodyState === 'replaced') return message.payload === null ? 'none' : 'format'
@@ -106,8 +108,11 @@ function bodyFate(message: Message): 'none' | 'untouched' | 'format' {
   return message.payload === null ? 'none' : 'format'
 }
 
-function contentTypeProperty(message: Message): string {
-  return textOf(message.get('axis2', 'ContentType'))
+/** An untouched body keeps its type, whose parameters hold for its bytes, where messageType only names it again. */
+function contentTypeProperty(message: Message, fate: BodyFate): string {
+  const [contentType, messageType] = ['ContentType', 'messageType'].map(name => textOf(message.get('axis2', name)))
+  const namesAgain = fate === 'untouched' && contentType === messageType && mediaTypeOf(contentType!) === contentType
+  return namesAgain ? '' : contentType!
 }
 
 /** Fields that a sequence has set, without those that cannot be sent. */

@@ -181,7 +181,11 @@ test('a field value that cannot be sent is left out and reported', async () => {
 /** Steps, and kind of body and Content-Type of the result. */
 const BODIES: readonly (readonly [string, string, string | undefined])[] = [
   ['<payloadFactory media-type="text"><format>x</format></payloadFactory>', 'bytes', 'made/type'],
-  ['<property name="messageType" value="application/json" scope="axis2"/>', 'untouched', 'application/json'],
+  [
+    '<property name="messageType" value="application/json" scope="axis2"/>',
+    'untouched',
+    'application/json; charset=utf-8',
+  ],
   ['<property name="messageType" value="application/xml" scope="axis2"/>', 'bytes', 'made/type'],
   ['<property name="ContentType" value="a/b" scope="axis2"/>', 'untouched', 'a/b'],
   ['<property name="Content-Type" value="a/b" scope="transport"/>', 'untouched', 'a/b'],

@@ -72,7 +72,7 @@ export class BodyFormatter {
     return {
       bytes: encoded ?? Buffer.from(document('utf-8')),
       contentType: format === 'soap12' ? withAction(type, wanted.soapAction) : type,
-      soapAction: format === 'soap11' ? `"${actionOf(wanted)}"` : null,
+      soapAction: format === 'soap11' ? `"${unquoted(wanted.soapAction)}"` : null,
     }
   }
 
@@ -179,10 +179,6 @@ function withParameter(contentType: string, name: string, value: string): string
 function withAction(contentType: string, soapAction: string): string {
   const action = unquoted(soapAction)
   return action === '' || parameterOf(contentType, 'action') !== '' ? contentType : `${contentType}; action="${action}"`
-}
-
-function actionOf({ soapAction, contentType }: WantedFormat): string {
-  return unquoted(soapAction) || parameterOf(contentType, 'action')
 }
 
 function unquoted(text: string): string {

@@ -13,6 +13,7 @@ import type { HeldBody } from './body-bytes.ts'
 import { BodyFormatter } from './body-formatter.ts'
 import type { BodyLimits } from './body-limits.ts'
 import { bodyFormatOf, typeOfPayload } from './body-types.ts'
+import { parameterOf } from './charset.ts'
 import { encodeContent } from './content-coding.ts'
 import type { CustomFormats } from './custom-format.ts'
 import { FormatError, faultOfFormat } from './format-error.ts'
@@ -62,7 +63,8 @@ export class MessageFormats {
     const field = (name: string) => textOf(message.get('transport', name))
     const named = property('messageType') || property('ContentType') || field('content-type')
     const messageType = named || typeOfPayload(payload)
-    const wanted = { messageType, contentType: property('ContentType') || messageType, soapAction: field('soapaction') }
+    const contentType = property('ContentType') || messageType
+    const wanted = { messageType, contentType, soapAction: field('soapaction') || actionOf(contentType, message) }
     const isResponse = message.receivedHead.status !== 0
     return asFault(isResponse, () => {
       const written = this.#formatter.format(writtenPayload(message, bodyFormatOf(messageType)) ?? payload, wanted)
@@ -82,6 +84,13 @@ export class MessageFormats {
     if (action !== null && isRequest) message.set('transport', 'SOAPAction', action)
     else if (isSoap12 && message.get('transport', 'soapaction') !== undefined) message.remove('transport', 'SOAPAction')
   }
+}
+
+/** The action in the content type, or in that of the SOAP 1.2 that was received (RFC 3902); '' for none. */
+function actionOf(contentType: string, message: Message): string {
+  const received = message.receivedField('content-type') ?? ''
+  const named = parameterOf(contentType, 'action')
+  return named === '' && bodyFormatOf(received) === 'soap12' ? parameterOf(received, 'action') : named
 }
 
 function valuesOf(fields: TransferredMessage['fields'], name: string): string[] {

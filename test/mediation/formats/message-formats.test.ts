@@ -10,6 +10,7 @@ import { DEFAULT_FORMATS } from './default-formats.ts'
 import { MessageFormats } from '../../../src/mediation/formats/message-formats.ts'
 import { MediationFault } from '../../../src/mediation/mediation-fault.ts'
 import type { Message } from '../../../src/mediation/message.ts'
+import { element } from '../../../src/mediation/xml-tree.ts'
 import { fromTransfer, toTransfer } from '../../../src/mediation/message-transfer.ts'
 import { NO_STATE, type TransferredBody, type TransferredMessage } from '../../../src/mediation/worker-task.ts'
 import { DEFAULT_LIMITS } from '../../../src/mediation/formats/body-limits.ts'
@@ -134,6 +135,56 @@ test('SOAP 1.2 carries the SOAPAction of SOAP 1.1 in its type', () => {
   const passed = pass({ body, fields }, message => message.set('axis2', 'messageType', 'application/soap+xml'))
   assert.equal(passed.fields.get('content-type'), 'application/soap+xml; charset=UTF-8; action="urn:x"')
   assert.equal(passed.fields.has('soapaction'), false)
+})
+
+const SOAP12 = '<s:Envelope xmlns:s="http://www.w3.org/2003/05/soap-envelope"><s:Body><a/></s:Body></s:Envelope>'
+
+/** What the sequence sets, and the SOAPAction of the SOAP 1.1 that SOAP 1.2 with the action urn:x becomes. */
+const ACTIONS: readonly (readonly [set: string, change: (message: Message) => void, action: string])[] = [
+  ['nothing', () => undefined, '"urn:x"'],
+  ['ContentType', message => message.set('axis2', 'ContentType', 'text/xml; action="urn:y"'), '"urn:y"'],
+  ['SOAPAction', message => message.set('transport', 'SOAPAction', 'urn:z'), '"urn:z"'],
+  ['Content-Type', message => message.remove('transport', 'Content-Type'), '"urn:x"'],
+]
+
+for (const [set, change, action] of ACTIONS) {
+  test(`SOAP 1.1 carries the action that SOAP 1.2 had in its type, where the sequence sets ${set}`, () => {
+    const fields = { 'Content-Type': 'application/soap+xml; charset=utf-8; action="urn:x"' }
+    const passed = pass({ body: SOAP12, fields }, message => {
+      message.set('axis2', 'messageType', 'text/xml')
+      change(message)
+    })
+    assert.equal(passed.fields.get('soapaction'), action)
+    assert.match(passed.fields.get('content-type')!, /^text\/xml;/)
+  })
+}
+
+test('SOAP 1.2 that is changed keeps its action', () => {
+  const fields = { 'Content-Type': 'application/soap+xml; action="urn:x"' }
+  const passed = pass({ body: SOAP12, fields }, message => {
+    message.set('axis2', 'messageType', 'application/soap+xml')
+    message.payload = { kind: 'xml', root: element('a', []) }
+  })
+  assert.equal(passed.fields.get('content-type'), 'application/soap+xml; charset=UTF-8; action="urn:x"')
+})
+
+for (const [type, messageType, sent] of [
+  ['application/soap+xml; action="urn:x"', 'application/soap+xml', 'application/soap+xml; action="urn:x"'],
+  ['text/plain; charset=iso-8859-1', 'text/plain', 'text/plain; charset=iso-8859-1'],
+  ['text/plain; charset=iso-8859-1', 'text/plain; charset=us-ascii', 'text/plain; charset=us-ascii'],
+] as const) {
+  test(`a body of ${type} that messageType ${messageType} leaves untouched is sent as ${sent}`, () => {
+    const passed = pass({ body: 'x', fields: { 'Content-Type': type } }, message =>
+      message.set('axis2', 'messageType', messageType),
+    )
+    assert.deepEqual([passed.body.kind, passed.fields.get('content-type')], ['untouched', sent])
+  })
+}
+
+test('a SOAP 1.1 request without an action has an empty SOAPAction', () => {
+  const fields = { 'Content-Type': 'application/xml; action="urn:other"' }
+  const passed = pass({ body: '<a/>', fields }, message => message.set('axis2', 'messageType', 'text/xml'))
+  assert.equal(passed.fields.get('soapaction'), '""')
 })
 
 test('a coded body is read decoded, and goes on changed with its coding', () => {
