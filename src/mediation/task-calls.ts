@@ -51,6 +51,9 @@ export interface KeepRequest {
   readonly kind: 'keep'
   readonly key: string
   readonly lifetimeMs: number
+  /** The cache that keeps it, and how many responses that cache keeps. */
+  readonly cache: string
+  readonly entriesMax: number
   readonly message: TransferredMessage
 }
 

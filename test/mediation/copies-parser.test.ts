@@ -1,7 +1,7 @@
 /** What the parser refuses of mediators that make copies, keep responses and call services. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { errorsOf, planOf } from './test-sequences.ts'
+import { errorsOf, file, parseFile, planOf } from './test-sequences.ts'
 
 const TARGET = '<target><sequence><log/></sequence></target>'
 const DONE = '<onComplete expression="json-eval($)"/>'
@@ -62,6 +62,7 @@ const refused: readonly (readonly [steps: string, key: string, expected: string]
   ['<cache><protocol><responseCodes>2(</responseCodes></protocol></cache>', 'protocol/responseCodes', ''],
   ['<cache><protocol><ttl>1</ttl></protocol></cache>', 'ttl', 'is not an element of <protocol>'],
   ['<cache><onCacheHit sequence="a"><respond/></onCacheHit></cache>', 'respond', 'is not an element of <onCacheHit>'],
+  ['<cache><implementation maxSize="many"/></cache>', 'implementation/maxSize', 'expected a number up to'],
   ['<callout/>', 'callout/serviceURL', 'is missing'],
   ['<callout serviceURL="jms:/q"/>', 'callout/serviceURL', 'must be an http'],
   [`<callout ${CALLOUT}><enableSec/></callout>`, 'enableSec', 'is not an element of <callout>'],
@@ -87,6 +88,46 @@ for (const [steps, key, expected] of refused) {
     )
   })
 }
+
+const DIGEST = 'org.wso2.carbon.mediator.cache.digest'
+const generator = (name: string) =>
+  `<cache><protocol type="HTTP"><hashGenerator>${DIGEST}.${name}</hashGenerator></protocol></cache>`
+
+/** [steps, warning; '' for none] */
+const WARNED: readonly (readonly [steps: string, warning: string])[] = [
+  [
+    `<clone>${TARGET}</clone><aggregate><correlateOn expression="//a"/>${DONE}</aggregate>`,
+    'correlateOn: has no effect (remove it: an aggregate gathers the copies of one message; id tells several apart)',
+  ],
+  [generator('HttpRequestHashGenerator'), ''],
+  [
+    generator('DOMHASHGenerator'),
+    'hashGenerator: has no effect (remove it: method, path, fields and body count; exclude fields that must not)',
+  ],
+  [
+    `<cache hashGenerator="${DIGEST}.REQUESTHASHGenerator"/>`,
+    'cache/hashGenerator: has no effect (remove it: method, path, fields and body count; exclude fields that must not)',
+  ],
+]
+
+for (const [steps, warning] of WARNED) {
+  test(`${steps} is a warning: ${warning || 'none'}`, async () => {
+    const { warnings, errors } = await parseFile(file(steps))
+    assert.deepEqual([warnings, errors], [warning === '' ? [] : [`one.xml:1: ${warning}`], []])
+  })
+}
+
+test('a kept response lives for 5,000 s, and a cache has 1,000 of them, unless it says so', async () => {
+  const { steps } = await planOf('<cache/><cache timeout="20"><implementation maxSize="100"/></cache>')
+  const limits = steps.map(({ settings }) => {
+    const { lifetimeMs, entriesMax } = settings as { readonly lifetimeMs: number; readonly entriesMax: number }
+    return [lifetimeMs, entriesMax]
+  })
+  assert.deepEqual(limits, [
+    [5_000_000, 1000],
+    [20_000, 100],
+  ])
+})
 
 test('what follows a clone up to its aggregate belongs to the clone', async () => {
   const { steps } = await planOf(`<clone>${TARGET}</clone><log/><aggregate>${DONE}</aggregate><respond/>`)

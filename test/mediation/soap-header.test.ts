@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { writeXml } from '../../src/mediation/xml-tree.ts'
-import { run, testRefusals } from './test-sequences.ts'
+import { file, parseFile, run, testRefusals } from './test-sequences.ts'
 
 const BODY = '<payloadFactory><format><r xmlns="">1</r></format></payloadFactory>'
 const BLOCK = '<am:Key xmlns:am="http://example.org/am">a</am:Key>'
@@ -11,6 +11,9 @@ async function xmlAfter(steps: string): Promise<string> {
   const { payload } = (await run(BODY + steps)).message
   return payload?.kind === 'xml' ? writeXml(payload.root).replaceAll(' xmlns=""', '') : ''
 }
+
+const COMPLEX = '<am:Key xmlns:am="http://example.org/am"><am:Hello>World</am:Hello></am:Key>'
+const ofProperty = '<header name="am:Key" expression="$ctx:p"/>'
 
 /** Steps, and the Header with what comes before the Body; null: no Envelope. */
 const ROWS: readonly (readonly [string, string | null])[] = [
@@ -24,6 +27,19 @@ const ROWS: readonly (readonly [string, string | null])[] = [
     '<header name="am:Key" value="a"/><header name="am:Other" value="b"/>',
     `<soapenv:Header>${BLOCK}${BLOCK.replaceAll('Key', 'Other').replace('>a<', '>b<')}</soapenv:Header>`,
   ],
+  // An element of the same name is the block; another one with elements stands in it, one without is its text.
+  [`<property name="p">${COMPLEX}</property>${ofProperty}`, `<soapenv:Header>${COMPLEX}</soapenv:Header>`],
+  [
+    `<property name="p"><am:Key>a</am:Key></property>${ofProperty}${ofProperty}`,
+    `<soapenv:Header>${BLOCK}</soapenv:Header>`,
+  ],
+  [
+    `<property name="p">${COMPLEX.replaceAll('am:Key', 'am:In')}</property>${ofProperty}`,
+    `<soapenv:Header>${BLOCK.replace('>a<', `>${COMPLEX.replaceAll('am:Key', 'am:In')}<`)}</soapenv:Header>`,
+  ],
+  // A block without a namespace, as documented.
+  ['<header name="symbol" expression="//r"/>', '<soapenv:Header><symbol>1</symbol></soapenv:Header>'],
+  ['<header name="symbol" value="1"/><header name="symbol" action="remove"/>', ''],
 ]
 
 for (const [steps, header] of ROWS) {
@@ -48,8 +64,14 @@ test('Action is the field SOAPAction', async () => {
   assert.equal(removed.message.get('transport', 'SOAPAction'), undefined)
 })
 
+test('a header block without a namespace is a warning', async () => {
+  const { warnings } = await parseFile(file('<header name="Security" value="1"/>'))
+  const hint = 'write scope="transport" for a header field, or a declared prefix'
+  assert.deepEqual(warnings, [`one.xml:1: header/name: is a header block of SOAP without a namespace (${hint})`])
+})
+
 testRefusals([
-  ['<header name="Security" value="1"/>', 'header/name = Security: is no header of SOAP: it has no namespace'],
+  ['<header name="a b" value="1"/>', 'header/name = a b: is no name of a header block'],
   ['<header name="xx:Security" value="1"/>', 'header/name = xx:Security: is no header of SOAP: it has no namespace'],
   ['<header name="ReplyTo" value="1"/>', 'header/name = ReplyTo: is of WS-Addressing, which is not supported'],
   ['<header action="remove"><am:x/></header>', 'header/action: has no effect with elements'],

@@ -344,6 +344,32 @@ for (const [what, reaction, requests, seen] of kept) {
   })
 }
 
+test('cache: maxSize bounds the responses of one cache, of which the one that was asked for last stays', async t => {
+  const backend = await startBackend(t, { '/x': says(200, '{}') })
+  const flows = { request: finder('<implementation maxSize="2"/>'), response: '<cache collector="true"/>' }
+  const { ask } = await startCalls(t, flows, backend.port)
+  const seen = async (query: string) => {
+    const before = backend.received.length
+    assert.deepEqual(await ask(`GET /a/x?${query}`), [200, '{}'])
+    return backend.received.length > before
+  }
+  const asked = ['1', '2', '1', '3', '1', '2']
+  const atBackend = []
+  for (const query of asked) atBackend.push(await seen(query))
+  assert.deepEqual(atBackend, [true, true, false, true, false, true])
+})
+
+test('the soapAction of a target is the SOAPAction of its copy', async t => {
+  const backend = await startBackend(t, { '/x': says(200, '{"n":1}') })
+  const at = `<endpoint><http method="post" uri-template="http://127.0.0.1:${backend.port}/x"/></endpoint>`
+  const request = `<clone><target soapAction="urn:one">${at}</target><target soapAction="urn:two">${at}</target></clone>
+    <aggregate><onComplete expression="json-eval($.n)"><respond/></onComplete></aggregate>`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  assert.deepEqual(await ask('POST /a/x', '{}'), [200, '[1,1]'])
+  const actions = backend.received.map(({ head }) => /^SOAPAction: (.*)\r$/m.exec(head)?.[1])
+  assert.deepEqual(actions.sort(), ['"urn:one"', '"urn:two"'])
+})
+
 test('cache: fields that are named to count are the only ones, and an empty onCacheHit is none', async t => {
   const backend = await startBackend(t, { '/x': says(200, '{}') })
   const finding = finder('<onCacheHit/>').replace(

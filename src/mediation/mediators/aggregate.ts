@@ -70,7 +70,11 @@ export const aggregate = mediator<AggregateSettings>({
 
 function parseAggregate(element: XmlElement, parser: SequenceParser): AggregateSettings | undefined {
   const correlate = parser.only(element, 'correlateOn')
-  if (correlate !== undefined) parser.checkAttributes(correlate, ['expression'])
+  if (correlate !== undefined) {
+    parser.checkAttributes(correlate, ['expression'])
+    const hint = 'remove it: an aggregate gathers the copies of one message; id tells several apart'
+    parser.warn(correlate, '', 'has no effect', hint)
+  }
   const condition = parser.only(element, 'completeCondition')
   const onComplete = parser.only(element, 'onComplete')
   if (onComplete === undefined) return parser.error(element, '', 'has no <onComplete>', 'add it')

@@ -22,9 +22,12 @@ interface Wanted {
   readonly sizeMax: number
   readonly statuses: string
   readonly obeysResponse: boolean
+  /** Identity of the finder, whose responses `entriesMax` counts (D732). */
+  readonly cache: string
+  readonly entriesMax: number
 }
 
-interface FinderSettings extends Omit<Wanted, 'key'> {
+interface FinderSettings extends Omit<Wanted, 'key' | 'cache'> {
   readonly kind: 'finder'
   /** Methods of requests whose responses are kept; empty for all. */
   readonly methods: readonly string[]
@@ -38,9 +41,13 @@ interface FinderSettings extends Omit<Wanted, 'key'> {
 
 const WANTED = 'cache.wanted'
 const KEPT_AT = 'cache.kept-at'
-const DEFAULT_LIFETIME_S = 120
+const DEFAULT_LIFETIME_S = 5000
 const LIFETIME_S_MAX = 86_400
 const SIZE_MAX = 4 * 1024 * 1024
+const DEFAULT_ENTRIES = 1000
+const ENTRIES_MAX = 1_000_000
+/** The class that does here what it does on the reference platform. */
+const HASH_GENERATOR = /(?:^|\.)HttpRequestHashGenerator$/i
 /** Fields that are about one connection or client: a kept response has none of them. */
 const NOT_KEPT = ['set-cookie', 'set-cookie2', 'activityid']
 
@@ -67,18 +74,19 @@ export const cache = mediator<CacheSettings>({
     if (settings.kind === 'collector') return collect
     const { onHit } = settings
     const hit = onHit === null ? null : context.compileBranch(onHit)
-    return message => find(message, settings, hit)
+    return message => find(message, settings, hit, context.location)
   },
 })
 
-async function find(message: Message, settings: FinderSettings, hit: Run | null): Promise<boolean> {
-  const { methods, lifetimeMs, sizeMax, statuses, obeysResponse, addsAge } = settings
+async function find(message: Message, settings: FinderSettings, hit: Run | null, location: string): Promise<boolean> {
+  const { methods, lifetimeMs, sizeMax, statuses, obeysResponse, entriesMax, addsAge } = settings
   if (methods.length > 0 && !methods.includes(message.head.method)) return true
   const services = servicesOf(message)
   const key = keyOf(message, settings)
   const kept = await ask(services, { kind: 'kept', key })
   if (kept === null) {
-    const wanted: Wanted = { key, lifetimeMs, sizeMax, statuses, obeysResponse }
+    const cache = `${services.api} ${location}`
+    const wanted: Wanted = { key, lifetimeMs, sizeMax, statuses, obeysResponse, cache, entriesMax }
     message.set('default', WANTED, JSON.stringify(wanted))
     return true
   }
@@ -118,7 +126,7 @@ async function collect(message: Message): Promise<boolean> {
   const text = textOf(message.get('default', WANTED))
   if (text === '') return true
   message.remove('default', WANTED)
-  const { key, lifetimeMs, sizeMax, statuses, obeysResponse } = JSON.parse(text) as Wanted
+  const { key, lifetimeMs, sizeMax, statuses, obeysResponse, cache, entriesMax } = JSON.parse(text) as Wanted
   const { status } = message.head
   const allowedMs = obeysResponse ? lifetimeOf(message, lifetimeMs) : lifetimeMs
   if (allowedMs <= 0 || compileMatcher(statuses, () => undefined)(String(status)) === null) return true
@@ -131,7 +139,7 @@ async function collect(message: Message): Promise<boolean> {
     body,
     state: { ...NO_STATE, default: [[KEPT_AT, Date.now()]] as const },
   }
-  await ask(services, { kind: 'keep', key, lifetimeMs: allowedMs, message: kept })
+  await ask(services, { kind: 'keep', key, lifetimeMs: allowedMs, cache, entriesMax, message: kept })
   return true
 }
 
@@ -149,23 +157,26 @@ function parseFinder(element: XmlElement, parser: SequenceParser): FinderSetting
   const lifetimeS = count(element, 'timeout', DEFAULT_LIFETIME_S, LIFETIME_S_MAX, parser)
   const sizeMax = count(element, 'maxMessageSize', SIZE_MAX, SIZE_MAX, parser)
   const protocol = parser.only(element, 'protocol')
-  const implementation = parser.only(element, 'implementation')
-  if (implementation !== undefined) parser.checkAttributes(implementation, ['type', 'maxSize'])
+  const entriesMax = parseImplementation(parser.only(element, 'implementation'), parser)
   const onHit = parseHit(parser.only(element, 'onCacheHit'), parser)
   if (protocol !== undefined) {
     parser.checkAttributes(protocol, ['type'])
     parser.checkElements(protocol, PROTOCOL)
+    const generator = parser.only(protocol, 'hashGenerator')
+    if (generator !== undefined) checkGenerator(generator, '', generator.text, parser)
   }
+  checkGenerator(element, 'hashGenerator', element.attribute('hashGenerator'), parser)
   const text = (name: string) => protocol?.child(name)?.text ?? ''
   const statuses = text('responseCodes') || '.*'
   const { pattern, why, hint } = parsePattern(statuses)
   if (pattern === undefined) return parser.error(protocol!, 'responseCodes', why, hint, statuses)
-  if (lifetimeS === undefined || sizeMax === undefined) return undefined
+  if (lifetimeS === undefined || sizeMax === undefined || entriesMax === undefined) return undefined
   const methods = list(text('methods').toUpperCase())
   return {
     kind: 'finder',
     lifetimeMs: lifetimeS * 1000,
     sizeMax,
+    entriesMax,
     methods: methods.includes('*') ? [] : methods,
     excluded: list(text('headersToExcludeInHash').toLowerCase()),
     included: list(text('headersToIncludeInHash').toLowerCase()),
@@ -174,6 +185,18 @@ function parseFinder(element: XmlElement, parser: SequenceParser): FinderSetting
     addsAge: text('includeAgeHeader') === 'true',
     onHit,
   }
+}
+
+function parseImplementation(implementation: XmlElement | undefined, parser: SequenceParser): number | undefined {
+  if (implementation === undefined) return DEFAULT_ENTRIES
+  parser.checkAttributes(implementation, ['type', 'maxSize'])
+  return count(implementation, 'maxSize', DEFAULT_ENTRIES, ENTRIES_MAX, parser)
+}
+
+function checkGenerator(element: XmlElement, field: string, name: string, parser: SequenceParser): void {
+  if (name.trim() === '' || HASH_GENERATOR.test(name.trim())) return
+  const hint = 'remove it: method, path, fields and body count; exclude fields that must not'
+  parser.warn(element, field, 'has no effect', hint)
 }
 
 const PROTOCOL = [

@@ -16,6 +16,8 @@ export interface CopyTarget extends Branch {
   readonly endpoint: SequenceEndpoint | null
   /** Destination of the copy; '' for that of the message. */
   readonly to: string
+  /** SOAPAction of the copy; left out: that of the message. */
+  readonly soapAction?: string
 }
 
 /** Common to the mediators that make copies. */
@@ -56,7 +58,7 @@ export const clone = mediator<CloneSettings>({
     const background = runs.map(run => context.define(run))
     return async message => {
       servicesOf(message).claimCopies(runs.length)
-      const copies = targets.map(({ to }) => copyTo(message, to))
+      const copies = targets.map(target => copyTo(message, target))
       if (runsInBackground(settings, targets)) {
         for (const [at, copy] of copies.entries()) await runInBackground([copy], background[at]!)
         return true
@@ -67,9 +69,10 @@ export const clone = mediator<CloneSettings>({
   },
 })
 
-export function copyTo(message: Message, to: string): Message {
+export function copyTo(message: Message, { to, soapAction }: Pick<CopyTarget, 'to' | 'soapAction'>): Message {
   const copy = message.copy()
   if (to !== '') copy.to = to
+  if (soapAction !== undefined) copy.set('transport', 'SOAPAction', `"${soapAction}"`)
   return copy
 }
 
@@ -110,7 +113,8 @@ export function parseTarget(element: XmlElement, parser: SequenceParser): CopyTa
   const steps = sequence === undefined ? [] : parser.mediators(sequence.children)
   // For a `<send>` that names no endpoint.
   parser.use(DESTINATION)
-  return { key, steps, endpoint, to: element.attribute('to') }
+  const target = { key, steps, endpoint, to: element.attribute('to') }
+  return element.has('soapAction') ? { ...target, soapAction: element.attribute('soapAction') } : target
 }
 
 /**

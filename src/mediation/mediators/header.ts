@@ -6,19 +6,26 @@ import { SEQUENCE_NAMESPACE } from '../functions.ts'
 import { payloadElement } from '../json-xml.ts'
 import { mediator } from '../mediator.ts'
 import type { Message } from '../message.ts'
-import { convertTo } from '../property-type.ts'
+import { convertIn } from '../property-type.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
 import { envelope, soapVersion, withHeaderBlocks } from '../soap.ts'
-import { textOf } from '../value.ts'
-import { element as xmlElement, localName, type XmlElementNode } from '../xml-tree.ts'
+import { textOf, type Value } from '../value.ts'
+import { declared, element as xmlElement, elementsOf, localName, prefixOf, type XmlElementNode } from '../xml-tree.ts'
 
 type What =
   | { readonly kind: 'field'; readonly name: string }
   /** Destination, or the field SOAPAction. */
   | { readonly kind: 'to' | 'action' }
-  | { readonly kind: 'block'; readonly name: string; readonly namespace: string }
+  | Block
   /** Blocks as they are. */
   | { readonly kind: 'blocks'; readonly blocks: readonly XmlElementNode[] }
+
+/** `namespace`: '' for none. */
+interface Block {
+  readonly kind: 'block'
+  readonly name: string
+  readonly namespace: string
+}
 
 interface HeaderSettings {
   readonly what: What
@@ -70,16 +77,19 @@ export const header = mediator<HeaderSettings>({
     }
     const evaluate = value === null ? () => '' : context.compileExpression(value)
     return message => {
-      const text = convertTo(evaluate(message), 'STRING')
+      const given = evaluate(message)
+      const text = convertIn(message, given, 'STRING')
       if (text === undefined) context.warn('the value is too long')
-      set(message, what, value === null || text === undefined ? null : textOf(text))
+      const isSet = value !== null && text !== undefined
+      if (what.kind === 'block') setBlock(message, what, isSet ? blockOf(what, given) : null)
+      else set(message, what, isSet ? textOf(text) : null)
       return true
     }
   },
 })
 
 /** `text`: null removes it. */
-function set(message: Message, what: Exclude<What, { kind: 'blocks' }>, text: string | null): void {
+function set(message: Message, what: Exclude<What, Block | { kind: 'blocks' }>, text: string | null): void {
   switch (what.kind) {
     case 'to':
       message.to = text ?? ''
@@ -89,15 +99,27 @@ function set(message: Message, what: Exclude<What, { kind: 'blocks' }>, text: st
       const name = what.kind === 'field' ? what.name : 'SOAPAction'
       if (text === null) message.remove('transport', name)
       else message.set('transport', name, what.kind === 'field' ? text : `"${text}"`)
-      return
-    }
-    case 'block': {
-      const { name, namespace } = what
-      const declaration = name.includes(':') ? `xmlns:${name.split(':', 1)[0]}` : 'xmlns'
-      const blocks = text === null ? [] : [xmlElement(name, [text], [[declaration, namespace]])]
-      setBlocks(message, blocks, (local, of) => local === localName(name) && of === namespace)
     }
   }
+}
+
+/** `block`: null removes it. */
+function setBlock(message: Message, { name, namespace }: Block, block: XmlElementNode | null): void {
+  const blocks = block === null ? [] : [block]
+  setBlocks(message, blocks, (local, of) => local === localName(name) && of === namespace)
+}
+
+/** An element of the block's name is the block. Another one stands in it with its elements, else with its text. */
+function blockOf({ name, namespace }: Block, value: Value): XmlElementNode {
+  const nodes = typeof value === 'object' && value.kind === 'xml' ? value.nodes : []
+  const [first] = nodes
+  if (first !== undefined && typeof first !== 'string') {
+    const isNamed = localName(first.name) === localName(name)
+    if (isNamed && (declared(first, prefixOf(first.name)) ?? '') === namespace) return first
+  }
+  const hasElements = nodes.some(node => typeof node !== 'string' && elementsOf(node).length > 0)
+  const declaration = name.includes(':') ? `xmlns:${prefixOf(name)}` : 'xmlns'
+  return xmlElement(name, hasElements ? nodes : [textOf(value)], [[declaration, namespace]])
 }
 
 /** Replaces blocks; the message becomes an Envelope where there is something to put in its Header. */
@@ -139,8 +161,14 @@ function defaultScope(element: XmlElement, name: string, parser: SequenceParser)
     return parser.error(element, 'name', 'is of WS-Addressing, which is not supported', 'remove it', name)
   }
   const [prefix, local] = name.includes(':') ? (name.split(':') as [string, string]) : ['', name]
-  const namespace = prefix === '' ? undefined : element.namespaceOf(prefix)
-  if (namespace !== undefined && /^[A-Za-z_][\w.-]*$/.test(local)) return { kind: 'block', name, namespace }
+  const namespace = prefix === '' ? '' : element.namespaceOf(prefix)
   const hint = 'write scope="transport" for a header field, or a declared prefix'
-  return parser.error(element, 'name', 'is no header of SOAP: it has no namespace', hint, name)
+  if (!/^[A-Za-z_][\w.-]*$/.test(local)) {
+    return parser.error(element, 'name', 'is no name of a header block of SOAP', hint, name)
+  }
+  if (namespace === undefined) {
+    return parser.error(element, 'name', 'is no header of SOAP: it has no namespace', hint, name)
+  }
+  if (namespace === '') parser.warn(element, 'name', 'is a header block of SOAP without a namespace', hint)
+  return { kind: 'block', name, namespace }
 }

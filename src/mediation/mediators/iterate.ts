@@ -71,7 +71,7 @@ export const iterate = mediator<IterateSettings>({
       const items = itemsOf(evaluate(message))
       servicesOf(message).claimCopies(items.length)
       if (items.length === 0) return true
-      const copies = attached?.(message, target.to) ?? items.map(item => copyOf(message, item, attach, target.to))
+      const copies = attached?.(message, target) ?? items.map(item => copyOf(message, item, attach, target))
       if (!runsInBackground(settings, [target])) return runCopies(message, copies, run, settings)
       await runInBackground(copies, background)
       return true
@@ -93,10 +93,10 @@ function compileAttached(
   expression: Expression,
   attach: IterateSettings['attach'],
   { warn }: CompileContext,
-): ((message: Message, to: string) => readonly Message[]) | null {
+): ((message: Message, target: CopyTarget) => readonly Message[]) | null {
   if (attach === null || !('kind' in attach) || expression.kind !== 'xpath') return null
   const [findItems, findPlace] = [compileNodes(expression, warn), compileNodes(attach, warn)]
-  return (message, to) => {
+  return (message, target) => {
     const { payload } = message
     const count = findItems(message, new XmlDocument(payload).root).length
     return Array.from({ length: count }, (_, at) => {
@@ -107,7 +107,7 @@ function compileAttached(
       const [place] = findPlace(message, document.root)
       if (place === undefined) throw noPlace()
       document.append(place, [item])
-      const copy = copyTo(message, to)
+      const copy = copyTo(message, target)
       copy.payload = document.payload()
       return copy
     })
@@ -118,8 +118,8 @@ function noPlace(): MediationFault {
   return new MediationFault({ message: 'The payload has no such place', cause: 'attachPath finds no place' })
 }
 
-function copyOf(message: Message, item: Item, attach: IterateSettings['attach'], to: string): Message {
-  const copy = copyTo(message, to)
+function copyOf(message: Message, item: Item, attach: IterateSettings['attach'], target: CopyTarget): Message {
+  const copy = copyTo(message, target)
   if (item.kind === 'xml') {
     const [node] = (item.value as Extract<Value, { kind: 'xml' }>).nodes
     copy.payload = typeof node === 'string' ? { kind: 'text', text: node } : { kind: 'xml', root: node! }

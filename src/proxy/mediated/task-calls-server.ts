@@ -23,6 +23,12 @@ const KEPT_MAX = 10_000
 /** An entry beside its texts and its body. */
 const ENTRY_BYTES = 512
 
+interface KeptResponse {
+  /** See `KeepRequest`. */
+  readonly cache: string
+  readonly message: TransferredMessage
+}
+
 interface ServerOptions {
   readonly context: ConnectionContext
   readonly store: BodyStore
@@ -38,14 +44,18 @@ interface ServerOptions {
 
 export class TaskCallsServer {
   readonly #options: ServerOptions
-  readonly #kept = new LRUCache<string, TransferredMessage>({
+  readonly #kept = new LRUCache<string, KeptResponse>({
     max: KEPT_MAX,
     maxSize: KEPT_BYTES_MAX,
-    sizeCalculation: sizeOf,
-    dispose: (_message, _key, reason) => {
+    sizeCalculation: ({ message }, key) => sizeOf(message, key),
+    dispose: ({ cache }, key, reason) => {
       if (reason === 'evict') this.#evictions++
+      // What replaces it is of the same cache.
+      if (reason !== 'set') this.#leave(cache, key)
     },
   })
+  /** Keys of the responses of each cache, from the one that was asked for longest ago. */
+  readonly #keysOf = new Map<string, Set<string>>()
   #evictions = 0
   #hits = 0
   #misses = 0
@@ -123,14 +133,43 @@ export class TaskCallsServer {
 
   #keptFor(key: string): TransferredMessage | null {
     const kept = this.#kept.get(key)
-    if (kept === undefined) this.#misses++
-    else this.#hits++
-    return kept ?? null
+    if (kept === undefined) {
+      this.#misses++
+      return null
+    }
+    this.#hits++
+    this.#enter(kept.cache, key)
+    return kept.message
   }
 
-  #keep({ key, lifetimeMs, message }: KeepRequest): null {
-    this.#kept.set(key, message, { ttl: lifetimeMs })
+  #keep({ key, lifetimeMs, cache, entriesMax, message }: KeepRequest): null {
+    this.#kept.set(key, { cache, message }, { ttl: lifetimeMs })
+    // It is longer than all that may be kept.
+    if (!this.#kept.has(key)) this.#leave(cache, key)
+    else this.#bound(cache, key, entriesMax)
     return null
+  }
+
+  #bound(cache: string, key: string, entriesMax: number): void {
+    const keys = this.#enter(cache, key)
+    for (const oldest of keys) {
+      if (keys.size <= entriesMax) break
+      this.#evictions++
+      this.#kept.delete(oldest)
+    }
+  }
+
+  /** The key becomes the last one of its cache. */
+  #enter(cache: string, key: string): Set<string> {
+    const keys = this.#keysOf.get(cache) ?? new Set()
+    this.#keysOf.set(cache, keys)
+    keys.delete(key)
+    return keys.add(key)
+  }
+
+  #leave(cache: string, key: string): void {
+    const keys = this.#keysOf.get(cache)
+    if (keys?.delete(key) && keys.size === 0) this.#keysOf.delete(cache)
   }
 
   /** A sentence where the message cannot be sent to the endpoint of its API. */
