@@ -66,7 +66,7 @@ export class BodyBuilder {
       case 'soap12':
         return { kind: 'xml', root: parseXmlText(decodeText(bytes, xmlCharset(contentType, bytes)), limits) }
       case 'form':
-        return { kind: 'xml', root: readForm(text(), limits) }
+        return { kind: 'xml', root: readForm(text(), charsetOf(contentType), limits) }
       case 'multipart':
         return { kind: 'xml', root: readMultipart(bytes, contentType, limits) }
       case 'text':

@@ -8,7 +8,7 @@ import { element, elementsOf, localName, textWithin, writeXml, type XmlElementNo
 import { badgerfishOf } from './badgerfish.ts'
 import { classOf } from './body-builder.ts'
 import { type BodyFormat, bodyFormatOf, isXmlFormat } from './body-types.ts'
-import { type Charset, charsetNamed, charsetParameter, encodeText, parameterOf } from './charset.ts'
+import { type Charset, charsetNamed, charsetParameter, encodeText, parameterOf, withParameter } from './charset.ts'
 import type { CustomFormats, CustomPayload, FormatFunction } from './custom-format.ts'
 import { FormatError, requireHeapRoom } from './format-error.ts'
 import type { FormatSettings } from './format-settings.ts'
@@ -63,7 +63,7 @@ export class BodyFormatter {
     requireHeapRoom(heapOf(payload))
     const { text, replace } = this.#write(payload, format)
     requireHeapRoom(2 * text.length)
-    if (format === 'form') return { bytes: Buffer.from(text), contentType, soapAction: null }
+    if (format === 'form') return { bytes: Buffer.from(text), contentType: inUtf8(contentType), soapAction: null }
     const document = (charset: Charset) =>
       isXmlFormat(format) ? `<?xml version="1.0" encoding="${nameOf(charset)}"?>${text}` : text
     const named = charsetNamed(charsetParameter(contentType)) ?? 'utf-8'
@@ -169,10 +169,9 @@ function nameOf(charset: Charset): string {
   return charset.toUpperCase()
 }
 
-/** The type with one parameter replaced. */
-function withParameter(contentType: string, name: string, value: string): string {
-  const others = contentType.replace(new RegExp(`;\\s*${name}\\s*=\\s*(?:"(?:[^"\\\\]|\\\\.)*"|[^;\\s]*)`, 'gi'), '')
-  return `${others.trim()}; ${name}=${value}`
+/** The type, without the name of another charset. */
+function inUtf8(contentType: string): string {
+  return charsetParameter(contentType) === '' ? contentType : withParameter(contentType, 'charset', nameOf('utf-8'))
 }
 
 /** SOAP 1.2 carries the action in the type (RFC 3902), SOAP 1.1 in a field. */

@@ -42,6 +42,12 @@ export function parameterOf(value: string, name: string): string {
   return ''
 }
 
+/** The media type with one parameter replaced. */
+export function withParameter(contentType: string, name: string, value: string): string {
+  const others = contentType.replace(new RegExp(`;\\s*${name}\\s*=\\s*(?:"(?:[^"\\\\]|\\\\.)*"|[^;\\s]*)`, 'gi'), '')
+  return `${others.trim()}; ${name}=${value}`
+}
+
 /** Charset that a byte order mark names; undefined without one. */
 export function charsetOfMark(bytes: Uint8Array): Charset | undefined {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return 'utf-8'

@@ -2,7 +2,15 @@
 import { randomUUID } from 'node:crypto'
 import { element, elementsOf, localName, textWithin, type XmlElementNode } from '../xml-tree.ts'
 import type { BodyLimits } from './body-limits.ts'
-import { charsetNamed, decodeText, parameterOf } from './charset.ts'
+import {
+  type Charset,
+  charsetNamed,
+  decodeText,
+  encodeText,
+  parameterOf,
+  requiredCharset,
+  withParameter,
+} from './charset.ts'
 import { decodeName, encodeName } from './element-names.ts'
 import { FormatError } from './format-error.ts'
 
@@ -10,41 +18,50 @@ import { FormatError } from './format-error.ts'
 const FORM_ROOT = 'xformValues'
 const MULTIPART_ROOT = 'mediate'
 
-/** One element per field, in order. Throws FormatError. */
-export function readForm(text: string, limits: BodyLimits): XmlElementNode {
+/** One element per field, in order. `charset`: of the bytes that escapes stand for. Throws FormatError. */
+export function readForm(text: string, charset: Charset, limits: BodyLimits): XmlElementNode {
   const fields: XmlElementNode[] = []
   for (let from = 0; from < text.length; ) {
     const next = text.indexOf('&', from)
     const end = next === -1 ? text.length : next
-    if (end > from) fields.push(readField(text.slice(from, end), from, limits))
+    if (end > from) fields.push(readField(text.slice(from, end), from, charset, limits))
     if (fields.length > limits.items) throw new FormatError('limit', `the form has more than ${limits.items} fields`)
     from = end + 1
   }
   return element(FORM_ROOT, fields)
 }
 
-function readField(pair: string, at: number, limits: BodyLimits): XmlElementNode {
+function readField(pair: string, at: number, charset: Charset, limits: BodyLimits): XmlElementNode {
   const equals = pair.indexOf('=')
   const [name, value] = [equals === -1 ? pair : pair.slice(0, equals), equals === -1 ? '' : pair.slice(equals + 1)]
   if (name.length > limits.nameLength) throw new FormatError('limit', `the form has too long a name at character ${at}`)
   if (value.length > limits.textLength)
     throw new FormatError('limit', `the form has too long a text at character ${at}`)
-  return field(unescapeField(name, at), unescapeField(value, at), [])
+  return field(unescaped(name, at, charset), unescaped(value, at, charset), [])
 }
 
 function field(name: string, value: string, attributes: XmlElementNode['attributes']): XmlElementNode {
   return element(encodeName(name, true), value === '' ? [] : [value], attributes)
 }
 
-function unescapeField(text: string, at: number): string {
+const ESCAPES = /(?:%[0-9A-Fa-f]{2})+/g
+const NO_ESCAPE = /%(?![0-9A-Fa-f]{2})/
+
+/** Bytes that stand side by side as escapes are decoded together. */
+function unescaped(text: string, at: number, charset: Charset): string {
+  const spaced = text.replaceAll('+', ' ')
   try {
-    return decodeURIComponent(text.replaceAll('+', ' '))
+    if (charset === 'utf-8') return decodeURIComponent(spaced)
+    if (!NO_ESCAPE.test(spaced)) {
+      return spaced.replace(ESCAPES, escapes => decodeText(Buffer.from(escapes.replaceAll('%', ''), 'hex'), charset))
+    }
   } catch {
-    throw new FormatError('malformed', `the form has a malformed escape at or after character ${at}`)
+    // The error of the form says where the field begins.
   }
+  throw new FormatError('malformed', `the form has a malformed escape at or after character ${at}`)
 }
 
-/** Fields of the children of any element. */
+/** Fields of the children of any element, with escapes of UTF-8. */
 export function writeForm(root: XmlElementNode): string {
   const pairs = elementsOf(root).map(child => [decodeName(localName(child.name), true), textWithin(child)])
   return new URLSearchParams(pairs as [string, string][]).toString()
@@ -95,7 +112,7 @@ function readPart(part: Buffer, at: number, limits: BodyLimits): XmlElementNode 
   const type = headerOf(head, 'content-type')
   const filename = parameterOf(disposition, 'filename')
   if (filename === '' && (type === '' || /^text\//i.test(type))) {
-    const charset = charsetNamed(parameterOf(type, 'charset') || 'utf-8') ?? 'utf-8'
+    const charset = requiredCharset(parameterOf(type, 'charset') || 'utf-8')
     return field(name, decodeText(content, charset), type === '' ? [] : [['content-type', type]])
   }
   const attributes = [
@@ -125,18 +142,25 @@ export function writeMultipart(root: XmlElementNode): WrittenForm {
   const pieces: Buffer[] = []
   for (const child of elementsOf(root)) {
     const attribute = (name: string) => child.attributes.find(([each]) => each === name)?.[1] ?? ''
-    const [filename, type, text] = [attribute('filename'), attribute('content-type'), textWithin(child)]
+    const [filename, given] = [attribute('filename'), attribute('content-type')]
     const file = bytesOfFile(child)
+    const { bytes, type } = file === null ? partOfText(textWithin(child), given) : { bytes: file, type: given }
     const name = quoted(decodeName(localName(child.name), true))
     const disposition = `form-data; name=${name}${filename === '' ? '' : `; filename=${quoted(filename)}`}`
     const typeLine = type === '' ? '' : `Content-Type: ${type.replace(/[\r\n]/g, ' ')}\r\n`
     pieces.push(Buffer.from(`--${boundary}\r\nContent-Disposition: ${disposition}\r\n${typeLine}\r\n`))
-    const charset = charsetNamed(parameterOf(type, 'charset'))
-    const isLatin = charset === 'iso-8859-1'
-    pieces.push(file ?? Buffer.from(text, isLatin ? 'latin1' : 'utf8'), Buffer.from('\r\n'))
+    pieces.push(bytes, Buffer.from('\r\n'))
   }
   pieces.push(Buffer.from(`--${boundary}--\r\n`))
   return { bytes: Buffer.concat(pieces), boundary }
+}
+
+/** In the charset that the type names, or in UTF-8 where that lacks a character. */
+function partOfText(text: string, type: string): { readonly bytes: Buffer; readonly type: string } {
+  const bytes = encodeText(text, charsetNamed(parameterOf(type, 'charset')) ?? 'utf-8', null)
+  return bytes === undefined
+    ? { bytes: Buffer.from(text), type: withParameter(type, 'charset', 'UTF-8') }
+    : { bytes, type }
 }
 
 /** Bytes of a part that is a file; null for other elements. */

@@ -1,6 +1,7 @@
 /** Every documented content type is read and written, in the charsets that it names. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { element, elementsOf } from '../../../src/mediation/xml-tree.ts'
 import { build, errorOf, shown, write } from './build-body.ts'
 
 const SOAP11 =
@@ -149,6 +150,84 @@ test('SOAP 1.1 becomes SOAP 1.2 with its header blocks, and a fault takes the fo
   )
   const written12 = Buffer.from(write(build(fault, 'text/xml')!, 'application/soap+xml').bytes).toString()
   assert.match(written12, /<soapenv:Value>soapenv:Sender<\/soapenv:Value>/)
+})
+
+const FORM = 'application/x-www-form-urlencoded'
+
+/** Charset of a form, its bytes, and the value of its field. */
+const FORM_CHARSETS: readonly (readonly [charset: string, bytes: Buffer, value: string])[] = [
+  ['iso-8859-1', Buffer.from('a=%E9+%A3&b=1'), 'é £'],
+  ['iso-8859-1', Buffer.from('a=\u00e9%E9', 'latin1'), 'éé'],
+  ['utf-8', Buffer.from('a=é%C3%A9%EF%BB%BF'), 'éé\ufeff'],
+  ['us-ascii', Buffer.from('a=%41'), 'A'],
+  ['utf-16be', Buffer.from('a=%20%AC', 'utf16le').swap16(), '€'],
+]
+
+for (const [charset, bytes, value] of FORM_CHARSETS) {
+  test(`escapes of a form in ${charset} are bytes of ${charset}; it is written in UTF-8, as its type says`, () => {
+    const type = `${FORM}; charset=${charset}`
+    const payload = build(bytes, type)!
+    assert.match(shown(payload), new RegExp(`<a>${value}</a>`))
+    const written = write(payload, type)
+    assert.equal(written.contentType, `${FORM}; charset=UTF-8`)
+    assert.equal(shown(build(written.bytes, written.contentType)), shown(payload))
+  })
+}
+
+for (const [charset, text] of [
+  ['us-ascii', 'a=%E9'],
+  ['utf-8', 'a=%E9'],
+  ['iso-8859-1', 'a=%4'],
+  ['iso-8859-1', 'a=%'],
+] as const) {
+  test(`the form ${text} is malformed in ${charset}`, () => {
+    assert.match(
+      errorOf(() => build(text, `${FORM}; charset=${charset}`)),
+      /^malformed: the form has a malformed escape/,
+    )
+  })
+}
+
+test('a form whose type names no charset is written with that type', () => {
+  assert.equal(write(build('a=1', FORM)!, FORM).contentType, FORM)
+})
+
+/** Charset and bytes of a part, its text, another text, and the bytes of the part with that one. */
+const PART_CHARSETS: readonly (readonly [charset: string, part: Buffer, text: string, to: string, type: string])[] = [
+  ['iso-8859-1', Buffer.from([0xe9]), 'é', 'é€', 'UTF-8'],
+  ['utf-16', Buffer.from([0xfe, 0xff, 0x00, 0xe9]), 'é', 'é€', 'utf-16'],
+  ['utf-16le', Buffer.from([0xe9, 0x00]), 'é', 'é€', 'utf-16le'],
+  ['us-ascii', Buffer.from('e'), 'e', 'é', 'UTF-8'],
+  ['utf-8', Buffer.from('é'), 'é', '€', 'utf-8'],
+]
+
+for (const [charset, part, text, to, type] of PART_CHARSETS) {
+  test(`a part in ${charset} is read and written in ${charset}; ${to} makes it ${type}`, () => {
+    const head = `--B\r\nContent-Disposition: form-data; name="a"\r\nContent-Type: text/plain; charset=${charset}\r\n\r\n`
+    const bytes = Buffer.concat([Buffer.from(head), part, Buffer.from('\r\n--B--\r\n')])
+    const payload = build(bytes, 'multipart/form-data; boundary=B')!
+    assert.match(shown(payload), new RegExp(`>${text}</a>`))
+    const written = write(payload, 'multipart/form-data')
+    assert.ok(Buffer.from(written.bytes).includes(Buffer.concat([Buffer.from('\r\n\r\n'), part, Buffer.from('\r\n')])))
+    assert.equal(shown(build(written.bytes, written.contentType)), shown(payload))
+    assert.ok(payload.kind === 'xml')
+    const [field] = elementsOf(payload.root)
+    const changed = write(
+      { kind: 'xml', root: element('mediate', [{ ...field!, children: [to] }]) },
+      'multipart/form-data',
+    )
+    const again = shown(build(changed.bytes, changed.contentType))
+    assert.match(again, new RegExp(`charset=${type}"[^>]*>${to}</a>`))
+  })
+}
+
+test('a part in an unknown charset is refused', () => {
+  const body =
+    '--B\r\nContent-Disposition: form-data; name="a"\r\nContent-Type: text/plain; charset=koi8-r\r\n\r\nx\r\n--B--'
+  assert.match(
+    errorOf(() => build(body, 'multipart/form-data; boundary=B')),
+    /^charset: /,
+  )
 })
 
 test('multipart forms are written with a boundary of their own and read again', () => {
