@@ -46,6 +46,14 @@ const FAULTS: readonly (readonly [string, string, string, string])[] = [
       '<soapenv:Reason><soapenv:Text xml:lang="en">r</soapenv:Text></soapenv:Reason>' +
       `<soapenv:Detail>&lt;wrong&gt;</soapenv:Detail>${END}`,
   ],
+  // Without the attribute the namespace of the code names the version.
+  [
+    '<code value="tns:Receiver" xmlns:tns="http://www.w3.org/2003/05/soap-envelope"/><reason value="r"/>',
+    '',
+    'application/soap+xml',
+    `${E12}<soapenv:Code><soapenv:Value>soapenv:Receiver</soapenv:Value></soapenv:Code>` +
+      `<soapenv:Reason><soapenv:Text xml:lang="en">r</soapenv:Text></soapenv:Reason>${END}`,
+  ],
   ['<reason value="r"/>', 'version="pox"', 'application/xml', '<Exception>r</Exception>'],
   ['<reason value="r"/><detail>d</detail>', 'version="pox"', 'application/xml', '<Exception>d</Exception>'],
 ]
@@ -67,6 +75,21 @@ test('an expression that gives no SOAP code becomes Server, with a warning', asy
   assert.deepEqual(causes(ran), ['the code of the fault is not a SOAP code'])
 })
 
+test('without version and literal code the Envelope of the message names the version, else it is soap11', async () => {
+  const fault = '<makefault><code expression="\'Receiver\'"/><reason value="r"/></makefault>'
+  const body = (namespace: string) =>
+    `<payloadFactory><format><e:Envelope xmlns:e="${namespace}"><e:Body><a xmlns=""/></e:Body></e:Envelope></format></payloadFactory>`
+  const [of11, of12] = ['http://schemas.xmlsoap.org/soap/envelope/', 'http://www.w3.org/2003/05/soap-envelope'] as const
+  for (const [steps, namespace] of [
+    [body(of12) + fault, of12],
+    [body(of11) + fault, of11],
+    [fault, of11],
+  ] as const) {
+    const { response } = await run(steps)
+    assert.ok(response.body.includes(`<soapenv:Fault xmlns:soapenv="${namespace}">`), response.body)
+  }
+})
+
 test('the attribute response marks the message as a response, or removes the mark', async () => {
   const fault = (response: string) => `<makefault version="pox" ${response}><reason value="r"/></makefault>`
   assert.equal((await run(fault(''))).message.isResponse, false)
@@ -82,8 +105,12 @@ const REFUSED: readonly (readonly [string, string, string])[] = [
   ['<reason value="r"/>', '', 'makefault/code: is missing'],
   ['<code value="s11:Client"/>', '', 'makefault/reason: is missing'],
   ['<code/><reason value="r"/>', '', 'code/value: expected either value or expression'],
-  ['<code value="Client"/><reason value="r"/>', '', 'code/value = Client: is not a name of soap11'],
-  ['<code value="s12:Sender"/><reason value="r"/>', '', 'code/value = s12:Sender: is not a name of soap11'],
+  ['<code value="Client"/><reason value="r"/>', '', 'code/value = Client: is not a name of soap11 or soap12'],
+  [
+    '<code value="s12:Sender"/><reason value="r"/>',
+    'version="soap11"',
+    'code/value = s12:Sender: is not a name of soap11',
+  ],
   ['<code value="s11:Sender"/><reason value="r"/>', '', 'code/value = s11:Sender: is not a code of soap11'],
   [
     '<code value="s12:Client"/><reason value="r"/>',

@@ -2,13 +2,15 @@
 import type { XmlElement } from '../../config/xml.ts'
 import type { Expression } from '../expression.ts'
 import { mediator } from '../mediator.ts'
+import type { Message } from '../message.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
-import { codeOf, SOAP_NAMESPACES, type SoapVersion, writeFault } from '../soap.ts'
+import { codeOf, SOAP_NAMESPACES, soapVersion, type SoapVersion, writeFault } from '../soap.ts'
 import { textOf, type Value } from '../value.ts'
 import { element as xmlElement, localName, type XmlElementNode, type XmlNode } from '../xml-tree.ts'
 
 interface FaultSettings {
-  readonly version: SoapVersion | 'pox'
+  /** `message`: that of the Envelope of the message, soap11 without one. */
+  readonly version: SoapVersion | 'pox' | 'message'
   /** Marks the message as a response, or as none; null: leaves the mark. */
   readonly response: boolean | null
   readonly code: Expression
@@ -20,6 +22,7 @@ interface FaultSettings {
 }
 
 const NONE: Expression = { kind: 'literal', value: '' }
+const SOAP_VERSIONS: readonly SoapVersion[] = ['soap11', 'soap12']
 /** SOAP 1.1 4.4.1, SOAP 1.2 5.4.6. */
 const CODES: Readonly<Record<SoapVersion, readonly string[]>> = {
   soap11: ['VersionMismatch', 'MustUnderstand', 'Client', 'Server'],
@@ -32,7 +35,8 @@ export const makefault = mediator<FaultSettings>({
   elements: ['code', 'reason', 'node', 'role', 'detail'],
 
   parse(element, parser) {
-    const version = parser.choice(element, 'version', ['soap11', 'soap12', 'pox'], 'soap11')
+    const given = parser.choice(element, 'version', ['soap11', 'soap12', 'pox'], 'soap11')
+    const version = element.has('version') ? given : (versionOfCode(element) ?? 'message')
     const response = element.has('response') ? parser.flag(element, 'response') : null
     if (version === undefined || response === undefined) return undefined
     const code = readCode(element, version, parser)
@@ -56,17 +60,30 @@ export const makefault = mediator<FaultSettings>({
         const root = xmlElement('Exception', details.length === 0 ? [reasonGiven] : details)
         message.payload = { kind: 'xml', root }
       } else {
+        const soap = version === 'message' ? versionOf(message) : version
         const given = localName(textOf(codeText(message)))
-        const known = CODES[version].includes(codeOf(version, given))
+        const known = CODES[soap].includes(codeOf(soap, given))
         if (!known) context.warn('the code of the fault is not a SOAP code')
         const fault = { code: known ? given : 'Server', reason: reasonGiven, node, role, detail: details }
-        message.payload = { kind: 'xml', root: writeFault(version, fault) }
+        message.payload = { kind: 'xml', root: writeFault(soap, fault) }
       }
       if (response !== null) message.set('default', 'RESPONSE', String(response))
       return true
     }
   },
 })
+
+/** The version whose namespace a literal code has; undefined for another code. */
+function versionOfCode(element: XmlElement): SoapVersion | undefined {
+  const code = element.child('code')
+  const [prefix = ''] = code?.attribute('value').split(':', 1) ?? []
+  const namespace = code?.namespaceOf(prefix)
+  return SOAP_VERSIONS.find(version => SOAP_NAMESPACES[version] === namespace)
+}
+
+function versionOf({ payload }: Message): SoapVersion {
+  return (payload?.kind === 'xml' ? soapVersion(payload.root, 'Envelope') : undefined) ?? 'soap11'
+}
 
 function nodesOf(value: Value): readonly XmlNode[] {
   if (typeof value === 'object' && value.kind === 'xml') return value.nodes
@@ -75,7 +92,11 @@ function nodesOf(value: Value): readonly XmlNode[] {
 }
 
 /** A literal code is a qualified name in the namespace of its version. */
-function readCode(element: XmlElement, version: SoapVersion | 'pox', parser: SequenceParser): Expression | undefined {
+function readCode(
+  element: XmlElement,
+  version: FaultSettings['version'],
+  parser: SequenceParser,
+): Expression | undefined {
   const code = parser.only(element, 'code')
   if (code === undefined) {
     return version === 'pox' ? NONE : parser.error(element, 'code', 'is missing', 'add <code>')
@@ -85,6 +106,10 @@ function readCode(element: XmlElement, version: SoapVersion | 'pox', parser: Seq
   if (version === 'pox' || from?.kind !== 'literal' || code.has('expression')) return from
   const given = String(from.value)
   const [prefix, name] = given.includes(':') ? given.split(':') : ['', given]
+  if (version === 'message') {
+    const hint = `declare its prefix as ${Object.values(SOAP_NAMESPACES).join(' or ')}`
+    return parser.error(code, 'value', 'is not a name of soap11 or soap12', hint, given)
+  }
   if (code.namespaceOf(prefix!) !== SOAP_NAMESPACES[version]) {
     const hint = `declare its prefix as ${SOAP_NAMESPACES[version]}`
     return parser.error(code, 'value', `is not a name of ${version}`, hint, given)
