@@ -12,6 +12,7 @@ import {
   type PolicyParameter,
   type PolicyValues,
 } from './built-in-policies.ts'
+import { isDestination } from './endpoints.ts'
 import type { Operations } from './operations.ts'
 import { OwnPolicies, type OwnPolicy } from './own-policies.ts'
 import type { ProjectFolder } from './project-folder.ts'
@@ -145,7 +146,15 @@ class PolicyReader {
     }
     const values = this.#values([...at, 'parameters'], policy.parameters)
     if (values === undefined) return undefined
+    if ('elements' in policy) this.#warnOfDestination(at, policy, values)
     return this.#sequence(at, `${name}_${version}`, flow, values, policy)
+  }
+
+  #warnOfDestination(at: Path, { destination }: BuiltInPolicy, values: PolicyValues): void {
+    const url = destination === undefined ? undefined : values.get(destination)
+    if (url === undefined || !/^\w+:\/\//.test(url) || isDestination(this.#file)) return
+    const hint = 'write endpoint_type: default where policies choose the backend'
+    this.#file.warn([...at, 'parameters', destination!], url, 'has no effect: the API has endpoints', hint)
   }
 
   /** Returns the policy of a use (D255), undefined after an error. */

@@ -27,6 +27,8 @@ export type PolicyValues = ReadonlyMap<string, string>
 export interface BuiltInPolicy {
   readonly flows: readonly Flow[]
   readonly parameters: readonly PolicyParameter[]
+  /** Parameter whose URL acts where sequences choose the backend, and nowhere else (D253). */
+  readonly destination?: string
   /** Elements of the sequence. */
   readonly elements: (values: PolicyValues, flow: Flow) => string
 }
@@ -119,6 +121,7 @@ function changeMethod(parameter: string, ...others: readonly string[]): BuiltInP
 const setTo: BuiltInPolicy = {
   flows: REQUEST,
   parameters: [required('value')],
+  destination: 'value',
   elements: values => xml`<header name="To" value="${text(values, 'value')}"/>`,
 }
 

@@ -245,8 +245,8 @@ const BUILT_IN: readonly (readonly [string, string, Readonly<Record<string, stri
   ['changeHTTPMethod', 'request', { httpMethod: 'put' }, 'heads'],
   ['rewriteHTTPMethod', 'request', { httpMethod: 'PUT' }, 'heads'],
   ['ccChangeHTTPMethod', 'request', { currentMethod: 'GET', updatedMethod: 'PUT' }, 'heads'],
-  ['setToHeader', 'request', { value: 'http://other/base' }, 'heads'],
-  ['setToHeaderWS', 'request', { value: 'ws://other/base' }, 'heads'],
+  ['setToHeader', 'request', { value: '/base' }, 'heads'],
+  ['setToHeaderWS', 'request', { value: '/base' }, 'heads'],
   ['jsonToXML', 'request', {}, 'worker'],
   ['xmlToJson', 'response', {}, 'worker'],
   ['xmlToJSON', 'response', {}, 'worker'],
@@ -312,6 +312,16 @@ test('a parameter that has no effect is a warning, unless it has its default val
   assert.deepEqual(await of({ connectionTimeout: '5' }), [
     'warning api.yaml:13: data.apiPolicies.request[0].parameters.connectionTimeout = "5": has no effect (limits of the gateway hold)',
   ])
+})
+
+test('D253: the address that setToHeader sets acts with the endpoint type default, and is a warning with others', async t => {
+  const lines = policies('request', use('setToHeader', { value: 'http://other.example/base' }))
+  const { said } = await load(t, { 'api.yaml': HEAD + lines })
+  assert.deepEqual(said, [
+    'warning api.yaml:13: data.apiPolicies.request[0].parameters.value = "http://other.example/base": has no effect: the API has endpoints (write endpoint_type: default where policies choose the backend)',
+  ])
+  const chosen = HEAD.replace('endpoint_type: http', 'endpoint_type: default').replace(/ {4}production_[\s\S]*$/, '')
+  assert.deepEqual((await load(t, { 'api.yaml': chosen + lines })).said, [])
 })
 
 test('policies of operations run behind those of the API, by verb and template', async t => {

@@ -1,10 +1,7 @@
 /** Operations that are no requests: topics of WebSocket and event APIs, and fields of GraphQL APIs. */
 import assert from 'node:assert/strict'
 import { type TestContext, describe, test } from 'node:test'
-import { ApiProjects } from '../../src/apis/api-projects.ts'
-import { formatDiagnostic } from '../../src/config/diagnostics.ts'
-import { temporaryHome } from '../config/temporary-home.ts'
-import { openProject } from '../harness/open-project.ts'
+import { loadProject } from '../harness/project-flows.ts'
 
 const ENDPOINT = { endpoint_type: 'ws', production_endpoints: { url: 'ws://backend.example' } }
 
@@ -14,14 +11,10 @@ interface Operation {
   readonly [member: string]: unknown
 }
 
-async function load(t: TestContext, type: string, operations: readonly Operation[], more: object = {}) {
-  const project = openProject({ name: 'A', context: '/a', type, endpointConfig: ENDPOINT, operations, ...more })
+function load(t: TestContext, type: string, operations: readonly Operation[], more: object = {}) {
   const schema = 'type Query { pet: String, pets: [String] }'
-  const home = temporaryHome(t, { 'apis/A/api.yaml': project, 'apis/A/Definitions/schema.graphql': schema })
-  const projects = new ApiProjects(home)
-  const { apis, errors, warnings } = projects.load(undefined, undefined, undefined, await projects.read())
-  const said = [...errors, ...warnings].map(it => formatDiagnostic(it).replaceAll(`${home}/apis/A/`, ''))
-  return { api: apis[0], said }
+  const data = { type, endpointConfig: ENDPOINT, operations, ...more }
+  return loadProject(t, data, { 'Definitions/schema.graphql': schema })
 }
 
 const topic = (target: string, verb: string, access: object = {}): Operation => ({ target, verb, ...access })

@@ -2,6 +2,7 @@
 import type { TestContext } from 'node:test'
 import { type ApiDefinition, LONE_ENDPOINT_SETTINGS, NO_ENDPOINTS } from '../../src/apis/api-definition.ts'
 import type { ApiMediationPlan } from '../../src/mediation/flow-plan.ts'
+import { needsOf } from '../../src/mediation/needs.ts'
 import type { SequencePlan } from '../../src/mediation/sequence-plan.ts'
 import { ApiPlanner } from '../../src/plan/api-planning.ts'
 import type { ApiPlan, ProxyProfiles, SequenceEndpointsPlan } from '../../src/plan/reactor-plan.ts'
@@ -90,7 +91,7 @@ export function planEndpoints(
   const definition: ApiDefinition = { ...PLAIN_DEFINITION, ...names, endpoints: NO_ENDPOINTS, mediation }
   const { ofSequences } = new ApiPlanner(1, 0, 32).plan({
     ...{ definitions: [definition], proxies: direct, cors: OPEN_CORS, allowedScopes: [] },
-    sequences: { ...NO_SEQUENCES, endpoints },
+    ...{ sequences: { ...NO_SEQUENCES, endpoints }, needsOf },
   })
   const text = JSON.stringify(ofSequences.plans, (key, value: unknown) =>
     (key === 'slot' || key === 'routeSlot') && typeof value === 'number' ? value + FIRST_SLOT : value,

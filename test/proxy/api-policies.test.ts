@@ -7,6 +7,7 @@ import { operation } from '../harness/filter-chain.ts'
 import { type FlowTexts, flowsOf } from '../harness/flows.ts'
 import type { TestGateway } from '../harness/gateway.ts'
 import { connectPeer } from '../harness/peers.ts'
+import { loadProject } from '../harness/project-flows.ts'
 import { takeResponse } from '../harness/responses.ts'
 import { type Received, says, startBackend, startCallsOf } from '../harness/sequence-calls.ts'
 
@@ -248,3 +249,19 @@ for (const [lines, expected] of ACCEPTS) {
     got(/^(?![\s\S]*accept:)/i)(outcome)
   })
 }
+
+test('setToHeader chooses the backend of a project of the endpoint type default', async t => {
+  const backend = await startBackend(t, { '/new': says(200, '{"ok":true}') })
+  const parameters = { value: `http://127.0.0.1:${backend.port}/new` }
+  const { said, mediation } = await loadProject(t, {
+    endpointConfig: { endpoint_type: 'default' },
+    apiPolicies: { request: [{ policyName: 'setToHeader', policyVersion: 'v1', parameters }] },
+  })
+  assert.deepEqual(said, [])
+  const { ask } = await startCallsOf(t, mediation!, 1)
+  assert.deepEqual(await ask(), [200, '{"ok":true}'])
+  assert.deepEqual(
+    backend.received.map(({ method, target }) => `${method} ${target}`),
+    ['GET /new'],
+  )
+})

@@ -1,15 +1,10 @@
 /** The order of flows, from the files of a home to the wire, with expectations that the gateway does not compute. */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { ApiProjects } from '../../src/apis/api-projects.ts'
-import { needsOf } from '../../src/mediation/needs.ts'
-import { loadSequences } from '../../src/mediation/sequence-files.ts'
-import { mediationPlan } from '../../src/plan/mediation-planning.ts'
-import { temporaryHome } from '../config/temporary-home.ts'
 import { operation } from '../harness/filter-chain.ts'
 import { startGateway } from '../harness/gateway.ts'
-import { openProject } from '../harness/open-project.ts'
 import { connectPeer, refusingPort } from '../harness/peers.ts'
+import { loadProject } from '../harness/project-flows.ts'
 import { takeResponse } from '../harness/responses.ts'
 import { says, startBackend } from '../harness/sequence-calls.ts'
 import { file } from '../mediation/test-sequences.ts'
@@ -49,36 +44,32 @@ function marks(prefix: string) {
   }))
 }
 
-/** A home whose sequences, and the policies of whose API, run `steps` of their names. */
-function homeOf(t: TestContext, steps: (name: string) => string, uses: object, template = ''): string {
-  const sequences = (folder: string, owner: string, prefix: string) =>
-    ENDS.map(end => {
-      const name = `${owner}--${end}`
-      return [`${folder}/${name}.xml`, file(steps(`${prefix}-${FLOW_OF[end]}`), name)] as const
-    })
-  return temporaryHome(t, {
-    ...Object.fromEntries(sequences('synapse-configs/default/sequences', 'WSO2AM--Ext', 'all')),
-    ...Object.fromEntries(sequences('apis/Pets/Sequences', 'Pets:v1.0.0', 'api')),
-    'apis/Pets/api.yaml': openProject({ name: 'Pets', context: '/pets', endpointConfig: ENDPOINT, ...uses }),
-    ...(template === ''
-      ? {}
-      : { 'apis/Pets/Policies/mark_v1.yaml': POLICY, 'apis/Pets/Policies/mark_v1.j2': template }),
+/** Sequences of the three flows in a folder, with the steps of their names. */
+function sequences(folder: string, owner: string, prefix: string, steps: (name: string) => string) {
+  const files = ENDS.map(end => {
+    const name = `${owner}--${end}`
+    return [`${folder}/${name}.xml`, file(steps(`${prefix}-${FLOW_OF[end]}`), name)] as const
   })
+  return Object.fromEntries(files)
 }
 
-/** A gateway with the API of the home at `/a`, and at `/refused`, where no backend listens. */
-async function startHome(t: TestContext, home: string) {
-  const projects = new ApiProjects(home)
-  const { apis, errors } = projects.load(undefined, undefined, undefined, await projects.read())
-  assert.deepEqual(errors, [])
-  const sequences = await loadSequences(home)
-  const mediation = mediationPlan(apis[0]!, sequences, needsOf)!
+/**
+ * A gateway with an API at `/a`, and at `/refused`, where no backend listens. Its sequences and those of every API run
+ * `steps` of their names. `uses`: of policies; `template`: of the policy `mark`.
+ */
+async function startHome(t: TestContext, steps: (name: string) => string, uses: object, template = '') {
+  const data = { endpointConfig: ENDPOINT, ...uses }
+  const policy = template === '' ? {} : { 'Policies/mark_v1.yaml': POLICY, 'Policies/mark_v1.j2': template }
+  const ofAll = sequences('synapse-configs/default/sequences', 'WSO2AM--Ext', 'all', steps)
+  const ofApi = sequences('Sequences', 'A:v1.0.0', 'api', steps)
+  const loaded = await loadProject(t, data, { ...ofApi, ...policy }, ofAll)
+  assert.deepEqual(loaded.said, [])
   const backend = await startBackend(t, { '/x': says(200, '{"own":1}'), '/y': says(200, '{"own":1}') })
   const refusing = await refusingPort()
   t.after(() => refusing.close())
-  const overrides = { mediation, resources: ['GET /x', 'GET /y'].map(operation) }
+  const overrides = { mediation: loaded.mediation, resources: ['GET /x', 'GET /y'].map(operation) }
   const at = (context: string, port: number) => ({ context, port, overrides })
-  const faults = { sequences: [...sequences.files.values()].map(({ plan }) => plan), aiSequence: '' }
+  const faults = { sequences: [...loaded.sequences.files.values()].map(({ plan }) => plan), aiSequence: '' }
   const gateway = await startGateway([at('/a', backend.port), at('/refused', refusing.port)], { faults })
   t.after(() => gateway.stop())
   const ask = async (path: string) => {
@@ -110,8 +101,7 @@ for (const isOnWorker of [false, true]) {
       { target: '/y', verb: 'GET' },
     ]
     const uses = { apiPolicies: marks('policy'), operations }
-    const home = homeOf(t, name => mark(name, more), uses, mark('{{ name }}', more))
-    const { backend, ask } = await startHome(t, home)
+    const { backend, ask } = await startHome(t, name => mark(name, more), uses, mark('{{ name }}', more))
     for (const [path, sent, got] of ORDERS) {
       backend.received.length = 0
       const { fields } = await ask(path)
@@ -132,7 +122,7 @@ test('D720: of a sequence of all APIs and a policy that set one field, the polic
     parameters: { headerName: 'X-Both', headerValue: `policy-${flow}` },
   }))
   const set = (name: string) => `<property name="X-Both" value="${name}" scope="transport"/>`
-  const { backend, ask } = await startHome(t, homeOf(t, set, { apiPolicies: uses }))
+  const { backend, ask } = await startHome(t, set, { apiPolicies: uses })
   const got = await ask('/a/x')
   assert.match(backend.received[0]!.head, /^x-both: policy-request\r$/im)
   assert.deepEqual(got.fields.get('x-both'), ['policy-response'])

@@ -1,14 +1,9 @@
 /** Policies of topics: they run on the handshake that opens the topic. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ApiProjects } from '../../src/apis/api-projects.ts'
-import { needsOf } from '../../src/mediation/needs.ts'
-import { NO_SEQUENCES } from '../../src/mediation/sequence-files.ts'
-import { mediationPlan } from '../../src/plan/mediation-planning.ts'
-import { temporaryHome } from '../config/temporary-home.ts'
 import { startGateway } from '../harness/gateway.ts'
-import { openProject } from '../harness/open-project.ts'
 import { connectPeer, ScriptedBackend } from '../harness/peers.ts'
+import { loadProject } from '../harness/project-flows.ts'
 import { takeResponse } from '../harness/responses.ts'
 import { switchingProtocols, takeHead, upgradeRequest } from '../harness/tunnels.ts'
 
@@ -28,12 +23,9 @@ const OPERATIONS = [
 
 test('D721: policies of a topic run on the handshake that opens it, and other paths are refused', async t => {
   const endpointConfig = { endpoint_type: 'ws', production_endpoints: { url: 'ws://backend.example' } }
-  const project = { name: 'A', context: '/a', type: 'WS', endpointConfig, operations: OPERATIONS }
-  const projects = new ApiProjects(temporaryHome(t, { 'apis/A/api.yaml': openProject(project) }))
-  const { apis, errors } = projects.load(undefined, undefined, undefined, await projects.read())
-  assert.deepEqual(errors, [])
-  const mediation = mediationPlan(apis[0]!, NO_SEQUENCES, needsOf)!
-  const overrides = { mediation, resources: apis[0]!.resources }
+  const { api, said, mediation } = await loadProject(t, { type: 'WS', endpointConfig, operations: OPERATIONS })
+  assert.deepEqual(said, [])
+  const overrides = { mediation, resources: api!.resources }
   const backend = await ScriptedBackend.listen()
   const gateway = await startGateway([{ context: '/a', port: backend.port, overrides }], {
     kinds: ['ws'],
