@@ -2,7 +2,8 @@
  * JSON Schema of operators (drafts 04 to 2020-12). Patterns match in linear time, because clients choose texts.
  */
 import { createRequire } from 'node:module'
-import { compilePattern } from '../runtime/pattern.ts'
+import { withDoubles } from './formats/json-text.ts'
+import { addSchemaRules, refuseUncheckedProperty, schemaOptions } from './schema-rules.ts'
 import type { Json } from './value.ts'
 
 const require = createRequire(import.meta.url)
@@ -22,27 +23,21 @@ type AjvClass = new (
 ) => {
   compile(schema: unknown): Validator
   addMetaSchema(schema: unknown): unknown
+  removeKeyword(keyword: string): unknown
+  addKeyword(keyword: object): unknown
 }
-
-/** Patterns of a schema: a part of the text must match (JSON Schema 6.3.3). */
-const linearRegExp = Object.assign(
-  (pattern: string) => {
-    const compiled = compilePattern(pattern)
-    return { test: (text: string): boolean => compiled.matcher(text).find() }
-  },
-  { code: 'linearRegExp' },
-)
 
 /** The first violation, as a JSON Pointer and a reason; '' where the value is valid. */
 export type SchemaCheck = (value: Json) => string
 
-/** Throws where the text is no schema, or refers to another document. */
+/** Throws where the text is no schema, refers to another document, or has a rule that no check would see. */
 export function compileSchema(text: string): SchemaCheck {
   const schema = JSON.parse(text) as Json
+  refuseUncheckedProperty(schema)
   const dialect = typeof schema === 'object' && schema !== null && '$schema' in schema ? String(schema.$schema) : ''
   const validate = ajvOf(dialect).compile(schema)
   return value => {
-    if (validate(value)) return ''
+    if (validate(withDoubles(value))) return ''
     const [first] = validate.errors ?? []
     return `${first?.instancePath || '/'} ${first?.message ?? 'is not valid'}`
   }
@@ -58,9 +53,8 @@ const DIALECTS: readonly (readonly [dialect: RegExp, path: string])[] = [
 function ajvOf(dialect: string) {
   const path = DIALECTS.find(([pattern]) => pattern.test(dialect))?.[1] ?? 'ajv'
   const { default: Ajv } = require(path) as { readonly default: AjvClass }
-  const options = { strict: false, logger: false, validateFormats: false, messages: true }
-  // Otherwise every object has a `constructor`.
-  const ajv = new Ajv({ ...options, ownProperties: true, code: { regExp: linearRegExp } })
+  const ajv = new Ajv({ ...schemaOptions(), validateFormats: false })
+  addSchemaRules(ajv)
   if (/draft-06\b/.test(dialect)) ajv.addMetaSchema(require('ajv/dist/refs/json-schema-draft-06.json'))
   return ajv
 }

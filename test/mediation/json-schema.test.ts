@@ -1,6 +1,7 @@
 /** Schemas of operators and of contracts: a property that an object inherits is none of the message. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { exactValue } from '../../src/mediation/formats/json-text.ts'
 import { compileSchema } from '../../src/mediation/json-schema.ts'
 import { ContractSchemas } from '../../src/mediation/openapi/contract-schemas.ts'
 
@@ -17,6 +18,19 @@ const CASES: readonly (readonly [schema: object, message: string, isValid: boole
   [{ properties: { constructor: { type: 'string' } } }, '{}', true],
   [{ properties: { constructor: { type: 'string' } } }, '{"constructor":1}', false],
   [{ additionalProperties: { type: 'integer' } }, '{"a":1,"__proto__":"x"}', false],
+  [{ uniqueItems: true }, '[{"valueOf":1},{"valueOf":1}]', false],
+  [{ uniqueItems: true }, '[{"toString":1},{"toString":2}]', true],
+  [{ uniqueItems: true }, '[{"a":1,"b":[2]},{"b":[2],"a":1}]', false],
+  [{ uniqueItems: true }, '[1,"1",true,null,[1],{"a":1},"null"]', true],
+  [{ uniqueItems: true }, '[1,1.0]', false],
+  [{ uniqueItems: true }, `[${Array.from({ length: 100_000 }, (_, at) => at).join()}]`, true],
+  [{ uniqueItems: false }, '[1,1]', true],
+  [{ enum: [{ toString: 1 }, 'a', 0] }, '{"toString":1}', true],
+  [{ enum: [{ a: 1, b: 2 }] }, '{"b":2,"a":1}', true],
+  [{ enum: ['1', 'a'] }, '1', false],
+  [{ enum: ['a'] }, '{"constructor":1}', false],
+  [{ enum: [null, 0] }, '-0', true],
+  [{ multipleOf: 0.01 }, '0.07', true],
 ]
 const DRAFTS = [
   'http://json-schema.org/draft-04/schema#',
@@ -26,13 +40,80 @@ const DRAFTS = [
   'https://json-schema.org/draft/2020-12/schema',
 ]
 
-for (const [schema, message, isValid] of CASES) {
+/** Of draft 06 and later. */
+const CASES_06: typeof CASES = [
+  [{ const: { valueOf: 1 } }, '{"valueOf":1}', true],
+  [{ const: { a: [1, { b: null }] } }, '{"a":[1,{"b":null}]}', true],
+  [{ const: { a: 1 } }, '{"a":1,"b":2}', false],
+  [{ const: null }, '{}', false],
+  [{ propertyNames: { enum: ['a'] } }, '{"__proto__":1}', false],
+]
+/** Of draft 2019-09 and later. */
+const CASES_2019: typeof CASES = ['constructor', 'toString', '__proto__', 'valueOf'].flatMap(name => {
+  const message = `{"a":1,"${name}":2}`
+  const either = { anyOf: [{ properties: { a: true } }] }
+  return [
+    [{ ...either, unevaluatedProperties: false }, message, false],
+    [{ ...either, unevaluatedProperties: { type: 'integer' } }, message, true],
+    [{ ...either, unevaluatedProperties: { type: 'string' } }, message, false],
+  ] as const
+})
+
+for (const [schema, message, isValid] of [...CASES, ...CASES_06, ...CASES_2019]) {
   const title = JSON.stringify(schema).slice(0, 60)
   test(`of ${message.slice(0, 40)}, ${title} holds: ${isValid}`, () => {
     const value = JSON.parse(message)
-    for (const $schema of DRAFTS)
+    const from = CASES_2019.some(([each]) => each === schema) ? 3 : CASES_06.some(([each]) => each === schema) ? 1 : 0
+    for (const $schema of DRAFTS.slice(from))
       assert.equal(compileSchema(JSON.stringify({ $schema, ...schema }))(value) === '', isValid, $schema)
     const contract = new ContractSchemas({ A: schema })
     assert.equal(contract.violations('A', value, 'body').length === 0, isValid, 'contract')
   })
 }
+
+/** A recursive schema in which one rule sees what another one has evaluated. */
+const RECURSIVE = {
+  node: { properties: { a: true, child: { $ref: '#/$defs/outer' } } },
+  outer: {
+    $ref: '#/$defs/node',
+    anyOf: [{ properties: { b: { const: 1 } }, required: ['b'] }, true],
+    unevaluatedProperties: false,
+  },
+}
+
+test('what one message has evaluated is not evaluated in the next one', () => {
+  const schema = { $schema: DRAFTS.at(-1), $defs: RECURSIVE, $ref: '#/$defs/node' }
+  const check = compileSchema(JSON.stringify(schema))
+  const contract = new ContractSchemas(RECURSIVE)
+  for (const [b, isValid] of [
+    [2, false],
+    [1, true],
+    [2, false],
+  ] as const) {
+    assert.equal(check({ child: { b } }) === '', isValid)
+    assert.equal(contract.violations('node', { child: { b } }, 'body').length === 0, isValid, 'contract')
+  }
+})
+
+for (const keyword of ['properties', 'patternProperties', 'dependencies', 'dependentSchemas']) {
+  test(`a schema whose ${keyword} has a rule for __proto__ is refused`, () => {
+    const schema = `{"allOf":[{"${keyword}":{"a":{},"__proto__":{"type":"string"}}}]}`
+    assert.throws(() => compileSchema(schema), /has a rule for __proto__, which cannot be checked/)
+    const contract = new ContractSchemas({ A: JSON.parse(schema) as object })
+    assert.throws(() => contract.compile('A'), /__proto__/)
+  })
+}
+
+test('a value that names __proto__ is no rule for it', () => {
+  assert.equal(
+    compileSchema('{"const":{"properties":{"__proto__":1}}}')(JSON.parse('{"properties":{"__proto__":1}}')),
+    '',
+  )
+})
+
+test('a number with more digits than a double has is a number', () => {
+  const value = exactValue('{"n":12345678901234567890}')
+  assert.equal(compileSchema('{"properties":{"n":{"type":"number"}}}')(value), '')
+  assert.notEqual(compileSchema('{"properties":{"n":{"type":"object"}}}')(value), '')
+  assert.notEqual(compileSchema('{"properties":{"n":{"maximum":5}}}')(value), '')
+})

@@ -73,6 +73,11 @@ export function cloneable(value: Value): Value {
   return holdsInexact(value.value) ? JSON.stringify(value.value) : value
 }
 
+/** The value with each number as a double, for code that knows no other numbers. */
+export function withDoubles(json: Json): Json {
+  return holdsInexact(json) ? (JSON.parse(JSON.stringify(json)) as Json) : json
+}
+
 function holdsInexact(root: Json): boolean {
   const pending: Json[] = [root]
   for (let json = pending.pop(); json !== undefined; json = pending.pop()) {

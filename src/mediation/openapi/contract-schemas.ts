@@ -3,7 +3,7 @@
  * stops looking after `VIOLATIONS_MAX` of one part of a message: a list of a million wrong items costs no more.
  */
 import { createRequire } from 'node:module'
-import { compilePattern } from '../../runtime/pattern.ts'
+import { addSchemaRules, refuseUncheckedProperty, schemaOptions } from '../schema-rules.ts'
 import type { ApiContract, Violation } from './api-contract.ts'
 import { FORMATS } from './text-formats.ts'
 
@@ -36,15 +36,6 @@ interface Ajv {
   addKeyword(keyword: object): void
 }
 
-/** Patterns of a document: a part of the text must match (JSON Schema 2020-12 validation 6.3.3). */
-const linearRegExp = Object.assign(
-  (pattern: string) => {
-    const compiled = compilePattern(pattern)
-    return { test: (text: string): boolean => compiled.matcher(text).find() }
-  },
-  { code: 'linearRegExp' },
-)
-
 /** Beginning of each loop over items or properties in the code that Ajv makes. */
 const LOOP = /for\((?:let|const|var) [^{}]*?\)\{/g
 
@@ -70,6 +61,7 @@ export class ContractSchemas {
 
   /** Throws where the schema cannot be compiled. */
   compile(name: string): void {
+    refuseUncheckedProperty(this.#schemas[name])
     this.#validator(name)
   }
 
@@ -100,35 +92,14 @@ export class ContractSchemas {
 function newAjv(schemas: ApiContract['schemas']): Ajv {
   const { default: Ajv2020 } = require('ajv/dist/2020') as { readonly default: new (options: object) => Ajv }
   const ajv = new Ajv2020({
-    ...{ strict: false, logger: false, allErrors: true, messages: true, validateSchema: false },
-    // Otherwise every object has a `constructor`.
-    ownProperties: true,
+    ...schemaOptions(withLimit),
+    ...{ allErrors: true, validateSchema: false, formats: FORMATS },
     // Each reference is a function, so that the code is no longer than the document.
-    ...{ inlineRefs: false, multipleOfPrecision: 9, formats: FORMATS },
-    code: { regExp: linearRegExp, process: withLimit },
+    inlineRefs: false,
   })
-  // Ajv compares each item with all others.
-  ajv.removeKeyword('uniqueItems')
-  ajv.addKeyword({
-    ...{ keyword: 'uniqueItems', type: 'array', schemaType: 'boolean', errors: false },
-    error: { message: 'must not have equal items' },
-    validate: (isUnique: boolean, items: readonly unknown[]) => !isUnique || areUnique(items),
-  })
+  addSchemaRules(ajv)
   ajv.addSchema({ $id: 'contract', $defs: schemas })
   return ajv
-}
-
-function areUnique(items: readonly unknown[]): boolean {
-  return new Set(items.map(canonicalText)).size === items.length
-}
-
-/** JSON in which properties are in order. */
-function canonicalText(value: unknown): string {
-  return JSON.stringify(value, (_, inner: unknown) =>
-    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([one], [other]) => (one < other ? -1 : 1)))
-      : inner,
-  )
 }
 
 function violationOf({ keyword, instancePath, message = 'is not valid', params }: AjvError, place: string): Violation {
