@@ -16,7 +16,8 @@ interface Keywords {
 const linearRegExp = Object.assign(
   (pattern: string) => {
     const compiled = compilePattern(pattern)
-    return { test: (text: string): boolean => compiled.matcher(text).find() }
+    // Ajv keeps one expression for each text of this kind.
+    return { test: (text: string): boolean => compiled.matcher(text).find(), toString: () => pattern }
   },
   { code: 'linearRegExp' },
 )

@@ -31,6 +31,10 @@ const CASES: readonly (readonly [schema: object, message: string, isValid: boole
   [{ enum: ['a'] }, '{"constructor":1}', false],
   [{ enum: [null, 0] }, '-0', true],
   [{ multipleOf: 0.01 }, '0.07', true],
+  [{ properties: { a: { pattern: '^a$' }, b: { pattern: '^b$' } } }, '{"a":"a","b":"b"}', true],
+  [{ properties: { a: { pattern: '^a$' }, b: { pattern: '^b$' } } }, '{"a":"a","b":"a"}', false],
+  [{ patternProperties: { '^a': { type: 'string' }, '^b': { type: 'number' } } }, '{"a":"x","b":1}', true],
+  [{ patternProperties: { '^a': { type: 'string' }, '^b': { type: 'number' } } }, '{"a":"x","b":"x"}', false],
 ]
 const DRAFTS = [
   'http://json-schema.org/draft-04/schema#',
@@ -56,6 +60,8 @@ const CASES_2019: typeof CASES = ['constructor', 'toString', '__proto__', 'value
     [{ ...either, unevaluatedProperties: false }, message, false],
     [{ ...either, unevaluatedProperties: { type: 'integer' } }, message, true],
     [{ ...either, unevaluatedProperties: { type: 'string' } }, message, false],
+    [{ anyOf: [{ patternProperties: { '^[a-z_]': true } }], unevaluatedProperties: false }, message, true],
+    [{ anyOf: [{ patternProperties: { '^a': true } }], unevaluatedProperties: false }, message, false],
   ] as const
 })
 
