@@ -3,11 +3,11 @@ import type { FlowResult, FlowTask } from './worker-task.ts'
 
 /**
  * Why a task has no result. `queue-full`: the bounded queue of the pool is full. `memory`: the messages that wait hold
- * `worker_pool_queue_bytes`. `late`: `mediation.synapse.global_timeout_interval` is over. `loop`: the task would wait
- * for tasks that wait for it. `died`: the thread died, hung or ran out of memory. `failed`: the task threw, which is a
- * bug, or its thread could not start.
+ * `worker_pool_queue_bytes`. `late`: `mediation.synapse.global_timeout_interval` is over. `left`: whoever waited has
+ * taken it off the queue. `loop`: the task would wait for tasks that wait for it. `died`: the thread died, hung or ran
+ * out of memory. `failed`: the task threw, which is a bug, or its thread could not start.
  */
-export type WorkerFailureReason = 'queue-full' | 'memory' | 'late' | 'loop' | 'died' | 'failed'
+export type WorkerFailureReason = 'queue-full' | 'memory' | 'late' | 'left' | 'loop' | 'died' | 'failed'
 
 /** `message`: the cause, for the log, without any text of a client. */
 export class WorkerFailure extends Error {
@@ -20,13 +20,21 @@ export class WorkerFailure extends Error {
   }
 }
 
+/** Is told of the wait of a task for its permit. */
+export interface TaskWait {
+  /** The task is in the queue. `leave`: takes it off, unless it has begun; its promise then rejects with `left`. */
+  queued(leave: () => void): void
+  /** The task has a permit, after so many milliseconds. */
+  waited(ms: number): void
+}
+
 export interface WorkerService {
   /**
    * Runs a flow on a worker thread. `bytes`: length of the body, which counts for `worker_pool_queue_bytes` while the
    * task waits. A body of kind `bytes` is transferred: its buffer belongs to the task from now on. Rejects with a
-   * `WorkerFailure`, and with nothing else. `waited`: called with the milliseconds that the task waited for a permit.
+   * `WorkerFailure`, and with nothing else. `wait`: is told of the wait for a permit.
    */
-  mediate(task: FlowTask, bytes: number, waited?: (ms: number) => void): Promise<FlowResult>
+  mediate(task: FlowTask, bytes: number, wait?: TaskWait): Promise<FlowResult>
   /**
    * Runs a flow that no client waits for on a thread of the background pool. Its result is dropped, a failure logged;
    * the promise tells that it is over, and never rejects. Null: the pool refuses the task, which is counted.

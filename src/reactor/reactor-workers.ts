@@ -219,11 +219,11 @@ export class ReactorWorkers {
 
   #serviceOf(pool: WorkerPool, row: 'plain' | 'secured'): WorkerService {
     return {
-      mediate: async (task, bytes, waited) => {
+      mediate: async (task, bytes, wait) => {
         // The last one is that of the task itself.
         const { [row]: permits, isParallel = false } = task.calls ?? { [row]: 1 }
         const held = { permits: permits - 1, isAlone: !isParallel }
-        return unpackResult((await pool.run({ ...packed(task), held }, bytes, waited)) as PackedResult)
+        return unpackResult((await pool.run({ ...packed(task), held }, bytes, wait)) as PackedResult)
       },
       background: task => this.#runInBackground(task),
     }

@@ -2,7 +2,7 @@
  * Tasks of one row of permits: each runs on a worker thread once it has a permit of the whole process, waits for one in
  * the queue, or is refused. A task that is late has no result; it holds its permit until its thread gives it up.
  */
-import { WorkerFailure } from '../mediation/worker-service.ts'
+import { type TaskWait, WorkerFailure } from '../mediation/worker-service.ts'
 import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import type { HeldPermits, PermitLimits, SharedPermits } from '../runtime/shared-permits.ts'
@@ -73,7 +73,7 @@ interface Job extends PoolTask {
   readonly timeoutMs: number
   /** When nobody waits for the result any more, by the monotonic clock; 0: no such time. */
   readonly endMs: number
-  readonly waited: ((ms: number) => void) | null
+  readonly wait: TaskWait | null
   timer: NodeJS.Timeout | null
 }
 
@@ -88,31 +88,28 @@ export class WorkerPool {
     this.#counts = COUNTS[options.kind]
   }
 
-  /**
-   * `bytes`: length of the body. `waited`: called with the milliseconds that the task waited for a permit. Throws
-   * WorkerFailure where it refuses the task, else rejects with one.
-   */
-  run(task: PoolTask, bytes: number, waited: Job['waited'] = null): Promise<unknown> {
-    return this.#enter(task, bytes, this.#options.settings().timeoutMs, waited).result.promise
+  /** `bytes`: length of the body. Throws WorkerFailure where it refuses the task, else rejects with one. */
+  run(task: PoolTask, bytes: number, wait: TaskWait | null = null): Promise<unknown> {
+    return this.#enter(task, bytes, this.#options.settings().timeoutMs, wait).result.promise
   }
 
   /**
-   * As `run`, without the time-out of the pool. `leave`: takes a task off the queue, whose result never comes then;
+   * As `run`, without the time-out of the pool. `leave`: takes a task off the queue, whose result rejects with `left`;
    * false: it has begun.
    */
   open(task: PoolTask, bytes: number): { readonly result: Promise<unknown>; readonly leave: () => boolean } {
     const job = this.#enter(task, bytes, 0, null)
-    return { result: job.result.promise, leave: () => this.#options.permits.leave(this.#options.row, job) }
+    return { result: job.result.promise, leave: () => this.#leave(job) }
   }
 
-  #enter({ task, transfer, held }: PoolTask, bytes: number, timeoutMs: number, waited: Job['waited']): Job {
+  #enter({ task, transfer, held }: PoolTask, bytes: number, timeoutMs: number, wait: TaskWait | null): Job {
     const { row, permits, settings, metrics } = this.#options
     const { limits } = settings()
     const result = Promise.withResolvers<unknown>()
     const sinceMs = monotonicMs()
     const sizes = { bytes: bytes + TASK_BYTES, bodyBytes: bytes }
     const endMs = timeoutMs === 0 ? 0 : sinceMs + timeoutMs
-    const job: Job = { task, transfer, ...sizes, sinceMs, result, timeoutMs, endMs, waited, timer: null }
+    const job: Job = { task, transfer, ...sizes, sinceMs, result, timeoutMs, endMs, wait, timer: null }
     const decision = permits.enter(row, limits, job, held)
     metrics.add(this.#counts.tasks, 1)
     if (decision === 'loop') {
@@ -127,6 +124,7 @@ export class WorkerPool {
     if (decision === 'runs') void this.#start(job)
     else {
       metrics.add(this.#counts.waits, 1)
+      wait?.queued(() => void this.#leave(job))
       this.#looking ??= this.#look()
     }
     return job
@@ -147,6 +145,14 @@ export class WorkerPool {
     }
     if (job.timer !== null) clearTimeout(job.timer)
     if (permits.release(row, settings().limits)) this.#takeWaiting()
+  }
+
+  #leave(job: Job): boolean {
+    const { row, permits } = this.#options
+    if (!permits.leave(row, job)) return false
+    if (job.timer !== null) clearTimeout(job.timer)
+    job.result.reject(new WorkerFailure('left', 'nobody waits for the message any more'))
+    return true
   }
 
   #atEnd(job: Job): void {
@@ -198,7 +204,7 @@ export class WorkerPool {
     const { settings, metrics, report } = this.#options
     const { queueWarningMs } = settings()
     metrics.add(this.#counts.waitSeconds, waitMs / 1000)
-    job.waited?.(waitMs)
+    job.wait?.waited(waitMs)
     if (queueWarningMs === 0 || waitMs <= queueWarningMs) return
     report('warn', 'message waited for a worker', { WAIT_MS: Math.round(waitMs), LIMIT_MS: queueWarningMs })
   }

@@ -256,9 +256,13 @@ export class SharedPermits {
   leave(row: number, task: Waiting): boolean {
     if (!this.#remove(row, task)) return false
     if (!this.#lock.acquire()) return true
+    const cells = this.#cells
     this.#publish(row)
-    this.#cells.trimOffers(row)
+    cells.trimOffers(row)
+    const isOffered = cells.shared(row, OFFERED) > 0
     this.#lock.release()
+    // The offer may have been that of this task.
+    if (isOffered) cells.wake()
     return true
   }
 

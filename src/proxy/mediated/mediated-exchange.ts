@@ -180,7 +180,7 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
     const trace = flow !== 'request' && exchange.trace?.isSampled ? exchange.trace : null
     trace?.begin('response mediation')
     const run = { flow, sequences, exchange, target: this.#target, flows: this.#flows, head, held, state, isAwaited }
-    runFlow(run, this.services, this.context).then(
+    runFlow(run, this.services, this.context, leave => this.queued(leave)).then(
       result => {
         if (result === null) return
         // The client has left, or the target has failed.

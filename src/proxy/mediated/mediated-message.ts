@@ -37,6 +37,8 @@ export abstract class MediatedMessage implements TargetSide, ExchangeMediation, 
   /** Head and body of the message at the worker. */
   protected head = NO_HEAD
   protected held: HeldBody = NO_BODY
+  /** Takes the message off the queue of the workers; null: it is not there. */
+  #leaveQueue: (() => void) | null = null
 
   constructor(exchange: Exchange, services: MediationServices) {
     this.exchange = exchange
@@ -146,7 +148,13 @@ export abstract class MediatedMessage implements TargetSide, ExchangeMediation, 
     this.release()
   }
 
+  protected queued(leave: (() => void) | null): void {
+    this.#leaveQueue = leave
+  }
+
   protected release(): void {
+    this.#leaveQueue?.()
+    this.#leaveQueue = null
     this.collector?.cancel()
     this.collector = null
     this.stopFeed()

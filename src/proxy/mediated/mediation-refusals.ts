@@ -27,6 +27,8 @@ const OF_WORKERS: Readonly<Record<WorkerFailureReason, Refusal>> = {
   'queue-full': refusal(102540),
   memory: refusal(102541),
   late: refusal(102542),
+  // For the record alone: nobody waits for this answer.
+  left: refusal(102542),
   loop: refusal(102512),
   died: refusal(102543),
   failed: refusal(102544),

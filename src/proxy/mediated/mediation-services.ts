@@ -60,6 +60,9 @@ export function failureOf(error: unknown): WorkerFailure {
   return error instanceof WorkerFailure ? error : new WorkerFailure('failed', String(error))
 }
 
+/** `leave`: takes the message off the queue of the workers; null: it is there no longer. */
+export type QueueListener = (leave: (() => void) | null) => void
+
 /**
  * The workers for one flow of an exchange. `begin`: waits for the turn of its message. `mediate`: the result has its
  * turn too. `account`: adds the times of the flow to the exchange.
@@ -68,6 +71,7 @@ export function timedWorkers(
   { workers, turns }: Pick<MediationServices, 'workers' | 'turns'>,
   exchange: Pick<Exchange, 'isSecured' | 'queueMs' | 'mediationMs'>,
   now: () => number,
+  queued: QueueListener,
 ) {
   const service = workers[exchange.isSecured ? 'secured' : 'plain']
   const sinceMs = now()
@@ -80,7 +84,13 @@ export function timedWorkers(
     waited(Math.max(0, now() - sinceMs))
   }
   const mediate: typeof service.mediate = async (task, bytes) => {
-    const result = await service.mediate(task, bytes, waited)
+    const result = await service.mediate(task, bytes, {
+      queued,
+      waited: ms => {
+        queued(null)
+        waited(ms)
+      },
+    })
     await turns.next()
     return result
   }

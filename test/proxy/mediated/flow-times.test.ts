@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type FlowTask, NO_STATE } from '../../../src/mediation/worker-task.ts'
+import type { TaskWait } from '../../../src/mediation/worker-service.ts'
 import { timedWorkers } from '../../../src/proxy/mediated/mediation-services.ts'
 import { unchanged } from '../../harness/scripted-worker.ts'
 
@@ -25,16 +26,21 @@ test('the wait for a turn before the worker is time of the queue, that of the re
     },
   }
   const worker = {
-    mediate: async (task: FlowTask, _bytes: number, waited?: (ms: number) => void) => {
+    mediate: async (task: FlowTask, _bytes: number, wait?: TaskWait) => {
       nowMs += PERMIT_MS
-      waited?.(PERMIT_MS)
+      wait?.waited(PERMIT_MS)
       nowMs += WORKER_MS
       return unchanged(task)
     },
   }
   const exchange = { isSecured: false, queueMs: 0, mediationMs: 0 }
   const services = { workers: { plain: worker, secured: worker }, turns }
-  const { begin, mediate, account } = timedWorkers(services, exchange, () => nowMs)
+  const { begin, mediate, account } = timedWorkers(
+    services,
+    exchange,
+    () => nowMs,
+    () => undefined,
+  )
   await begin()
   await mediate(TASK, 0)
   account()
