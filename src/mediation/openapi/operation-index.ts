@@ -7,6 +7,8 @@ type Segment = string | { readonly names: readonly string[]; readonly pattern: P
 
 interface Template {
   readonly segments: readonly Segment[]
+  /** The template ends with a segment `*`: any further segments match, also none. */
+  readonly isOpen: boolean
   /** Methods in capitals. */
   readonly operations: Map<string, OperationContract>
 }
@@ -24,29 +26,31 @@ export class OperationIndex {
     const byTemplate = new Map<string, Template>()
     for (const operation of operations) {
       const { template, method } = operation
-      const known = byTemplate.get(template) ?? { segments: segmentsOf(template), operations: new Map() }
+      const known = byTemplate.get(template) ?? templateOf(template)
       known.operations.set(method, operation)
       byTemplate.set(template, known)
     }
     // Concrete paths come before templated ones (OpenAPI 3.1.1 4.8.8).
-    this.#templates = [...byTemplate.values()].sort((one, other) => compareTemplates(one.segments, other.segments))
+    this.#templates = [...byTemplate.values()].sort(compareTemplates)
   }
 
   /** `path`: without query. HEAD belongs to GET unless the document has both. Undefined: there is none. */
   find(method: string, path: string): FoundOperation | undefined {
     const parts = path.split('/').slice(1)
-    for (const { segments, operations } of this.#templates) {
+    for (const { segments, isOpen, operations } of this.#templates) {
       const operation = operations.get(method) ?? (method === 'HEAD' ? operations.get('GET') : undefined)
       if (operation === undefined) continue
-      const variables = match(segments, parts)
+      const variables = match(segments, isOpen ? parts.slice(0, segments.length) : parts)
       if (variables !== undefined) return { operation, variables }
     }
     return undefined
   }
 }
 
-function segmentsOf(template: string): readonly Segment[] {
-  return template.split('/').slice(1).map(segmentOf)
+function templateOf(text: string): Template {
+  const texts = text.split('/').slice(1)
+  const isOpen = texts.at(-1) === '*'
+  return { segments: (isOpen ? texts.slice(0, -1) : texts).map(segmentOf), isOpen, operations: new Map() }
 }
 
 function segmentOf(text: string): Segment {
@@ -57,16 +61,18 @@ function segmentOf(text: string): Segment {
   return { names, pattern: compilePattern(escaped.join('([^/]+?)')) }
 }
 
-/** The first segment that differs decides: a text, then a pattern, then a variable. */
-function compareTemplates(one: readonly Segment[], other: readonly Segment[]): number {
-  for (let at = 0; at < Math.min(one.length, other.length); at++) {
-    const difference = rankOf(one[at]!) - rankOf(other[at]!)
+/** The first segment that differs decides: a text, then a pattern, then a variable, then any rest. */
+function compareTemplates(one: Template, other: Template): number {
+  for (let at = 0; at < Math.max(one.segments.length, other.segments.length); at++) {
+    const difference = rankOf(one.segments[at]) - rankOf(other.segments[at])
     if (difference !== 0) return difference
   }
-  return 0
+  return Number(one.isOpen) - Number(other.isOpen)
 }
 
-function rankOf(segment: Segment): number {
+/** Undefined: the template has no such segment. */
+function rankOf(segment: Segment | undefined): number {
+  if (segment === undefined) return 3
   if (typeof segment === 'string') return 0
   return segment.pattern === null ? 2 : 1
 }
