@@ -4,6 +4,7 @@
  * are left out.
  */
 import { compilePattern } from '../runtime/pattern.ts'
+import { allHidden, ownHidden, requiredOf } from './hidden-properties.ts'
 import { isObject, type OpenApiDocument } from './open-api-document.ts'
 import type { Path } from './yaml-file.ts'
 
@@ -25,7 +26,10 @@ const MAPS_31 = [...MAPS, 'patternProperties', 'dependentSchemas']
 /** Keywords of 3.1 that move where references lead. */
 const REFUSED = ['$id', '$dynamicRef', '$recursiveRef']
 
-type Direction = 'request' | 'response'
+export type Direction = 'request' | 'response'
+type Names = ReadonlySet<string>
+
+const NO_NAMES: Names = new Set()
 
 /** Collects the schemas that the messages of one API are checked against. */
 export class ContractSchemas {
@@ -50,15 +54,18 @@ export class ContractSchemas {
     return value
   }
 
-  /** Name of the schema at a path; `isWhole`: false leaves out what its discriminator asks for. */
-  nameOf(path: Path, direction: Direction, isWhole = true): string {
-    const key = JSON.stringify([direction, isWhole, path])
+  /**
+   * Name of the schema at a path; `isWhole`: false leaves out what its discriminator asks for. `hidden`: properties
+   * that are not required, because a schema that extends it hides them.
+   */
+  nameOf(path: Path, direction: Direction, isWhole = true, hidden = NO_NAMES): string {
+    const key = JSON.stringify([direction, isWhole, path, [...hidden].sort()])
     const known = this.#names.get(key)
     if (known !== undefined) return known
     const name = `s${this.#names.size}`
     this.#names.set(key, name)
     this.places.set(name, path)
-    this.schemas[name] = this.#convert(this.typed(path), path, direction, isWhole)
+    this.schemas[name] = this.#convert(this.typed(path), path, direction, isWhole, hidden)
     return name
   }
 
@@ -71,24 +78,34 @@ export class ContractSchemas {
     return name
   }
 
-  #convert(schema: unknown, path: Path, direction: Direction, isWhole: boolean): unknown {
+  #convert(schema: unknown, path: Path, direction: Direction, isWhole: boolean, above: Names): unknown {
     if (!isObject(schema)) return schema === false ? false : {}
     const { $ref: ref } = schema
     const is31 = this.#document.version === '3.1'
-    const referred = typeof ref === 'string' ? this.#referred(ref, path, direction, isWhole) : undefined
+    const hidden = above.union(allHidden(this.#document, schema, path, direction))
+    const referred = typeof ref === 'string' ? this.#referred(ref, path, direction, isWhole, hidden) : undefined
     // Beside a reference nothing counts before 3.1; `nullable` there is meant all the same.
     if (referred !== undefined && !is31) return nullable(referred, schema)
     const converted: Record<string, unknown> = referred ?? {}
     this.#copyPlain(schema, converted, path, is31)
-    this.#copyNested(schema, converted, path, direction)
-    this.#hideProperties(schema, converted, path, direction)
+    this.#copyNested(schema, converted, path, direction, hidden)
+    this.#hideProperties(schema, converted, path, direction, hidden)
     const discriminated = isWhole ? this.#discriminated(schema, converted, path, direction) : converted
     return nullable(discriminated, schema)
   }
 
-  #referred(ref: string, path: Path, direction: Direction, isWhole: boolean): Record<string, unknown> | undefined {
+  #referred(
+    ref: string,
+    path: Path,
+    direction: Direction,
+    isWhole: boolean,
+    hidden: Names,
+  ): Record<string, unknown> | undefined {
     const found = this.#document.resolve(ref)
-    if (found !== undefined) return { $ref: `#/$defs/${this.nameOf(found.path, direction, isWhole)}` }
+    if (found !== undefined) {
+      const left = requiredOf(this.#document, found.value, found.path, hidden)
+      return { $ref: `#/$defs/${this.nameOf(found.path, direction, isWhole, left)}` }
+    }
     this.#document.file.error([...path, '$ref'], ref, 'is an anchor', 'write the path: #/components/schemas/NAME')
     return undefined
   }
@@ -118,9 +135,16 @@ export class ContractSchemas {
     }
   }
 
-  #copyNested(schema: Schema, converted: Record<string, unknown>, path: Path, direction: Direction): void {
+  #copyNested(
+    schema: Schema,
+    converted: Record<string, unknown>,
+    path: Path,
+    direction: Direction,
+    hidden: Names,
+  ): void {
     const is31 = this.#document.version === '3.1'
-    const inner = (value: unknown, at: Path, whole = true) => this.#convert(value, at, direction, whole)
+    const inner = (value: unknown, at: Path, whole = true, above = NO_NAMES) =>
+      this.#convert(value, at, direction, whole, above)
     for (const name of is31 ? [...ONE, ...ONE_31] : ONE) {
       if (schema[name] !== undefined) converted[name] = inner(schema[name], [...path, name])
     }
@@ -128,7 +152,9 @@ export class ContractSchemas {
       const list = schema[name]
       if (!Array.isArray(list) || list.length === 0) continue
       // A parent that is extended does not choose among its children once more.
-      converted[name] = list.map((each, at) => inner(each, [...path, name, at], name !== 'allOf' || !isExtension(each)))
+      const isAll = name === 'allOf'
+      const above = isAll ? hidden : NO_NAMES
+      converted[name] = list.map((each, at) => inner(each, [...path, name, at], !isAll || !isExtension(each), above))
     }
     for (const name of is31 ? MAPS_31 : MAPS) {
       const map = schema[name]
@@ -140,24 +166,23 @@ export class ContractSchemas {
   }
 
   /** Read-only properties may not be in a request, and are not required there; write-only ones in a response. */
-  #hideProperties(schema: Schema, converted: Record<string, unknown>, path: Path, direction: Direction): void {
-    const { properties, required } = schema
-    const hidden = new Set<string>()
-    const mark = direction === 'request' ? 'readOnly' : 'writeOnly'
-    for (const name of isObject(properties) ? Object.keys(properties) : []) {
-      const at = [...path, 'properties', name]
-      const isMarked = (properties as Schema)[name] as Schema | undefined
-      const target = isMarked?.[mark] ?? this.#document.objectAt(at)?.value[mark]
-      if (String(target) === 'true') hidden.add(name)
-    }
+  #hideProperties(
+    schema: Schema,
+    converted: Record<string, unknown>,
+    path: Path,
+    direction: Direction,
+    hidden: Names,
+  ): void {
+    const { required } = schema
     if (Array.isArray(required)) {
       const left = required.filter(name => !hidden.has(name as string))
       if (left.length > 0) converted.required = left
     }
-    if (hidden.size === 0) return
+    const own = ownHidden(this.#document, schema, path, direction)
+    if (own.length === 0) return
     converted.properties = {
       ...(converted.properties as Schema),
-      ...Object.fromEntries([...hidden].map(name => [name, false])),
+      ...Object.fromEntries(own.map(name => [name, false])),
     }
   }
 
