@@ -5,13 +5,17 @@
 import {
   type ApiContract,
   type ContentContract,
+  type FieldContract,
+  type MediaContract,
   type OperationContract,
   type ParameterContract,
+  type ResponseContract,
   styleNamed,
+  type ValueStyle,
 } from '../mediation/openapi/api-contract.ts'
 import { ContractSchemas as CompiledSchemas } from '../mediation/openapi/contract-schemas.ts'
 import type { ResourceDefinition } from './api-definition.ts'
-import { ContractSchemas } from './contract-schemas.ts'
+import { ContractSchemas, type Direction } from './contract-schemas.ts'
 import { isObject, type OpenApiDocument } from './open-api-document.ts'
 import type { Path } from './yaml-file.ts'
 
@@ -26,6 +30,8 @@ const COLLECTIONS = {
   pipes: { style: 'pipeDelimited', explodes: false },
   tsv: { style: 'tabs', explodes: false },
 } as const
+/** Keywords of an encoding that choose a style (OpenAPI 3.1.1 4.8.15.1.2). */
+const STYLING = ['style', 'explode', 'allowReserved']
 const FORMS = ['application/x-www-form-urlencoded', 'multipart/form-data']
 
 /**
@@ -44,10 +50,16 @@ export function readContract(document: OpenApiDocument): ApiContract {
 export function endlessOperations({ operations }: ApiContract, resources: readonly ResourceDefinition[]): string[] {
   const endless = operations.filter(({ responses }) => responses === null)
   const isEndless = ({ verb, template }: ResourceDefinition): boolean => {
-    const own = operations.find(operation => operation.template === template && operation.method === verb)
+    const shape = shapeOfTemplate(template)
+    const own = operations.find(each => each.method === verb && shapeOfTemplate(each.template) === shape)
     return own === undefined ? endless.length > 0 : own.responses === null
   }
   return resources.filter(isEndless).map(({ verb, template }) => `${verb} ${template}`)
+}
+
+/** A template without the names of its variables, which tell no templates apart. */
+export function shapeOfTemplate(template: string): string {
+  return template.replaceAll(/\{[^}]*\}/g, '{}')
 }
 
 class ContractReader {
@@ -109,21 +121,39 @@ class ContractReader {
 
   /** Returns undefined for bodies of OpenAPI 2.0. */
   #parameter(path: Path): ParameterContract | undefined {
-    const { name, in: place, required, style, explode, content } = this.#schemas.typed(path) as Record<string, unknown>
+    const { name, in: place, required } = this.#schemas.typed(path) as Record<string, unknown>
     if (place !== 'path' && place !== 'query' && place !== 'header' && place !== 'cookie') return undefined
-    const own = { name: String(name), place, isRequired: required === true || place === 'path' } as const
-    if (this.#document.version === '2.0')
-      return { ...own, ...this.#collection(path), schema: this.#schemaAt(path, 'request') }
+    const isRequired = required === true || place === 'path'
+    return { place, isRequired, ...this.#styled(path, String(name), place, 'request') }
+  }
+
+  /** Style and schema of a parameter or of a header field of a response. */
+  #styled(
+    path: Path,
+    name: string,
+    place: ParameterContract['place'],
+    direction: Direction,
+  ): ValueStyle & Pick<ParameterContract, 'schema'> {
+    const { style, explode, content, allowEmptyValue } = this.#schemas.typed(path) as Record<string, unknown>
+    const own = { name, allowsEmpty: allowEmptyValue === true }
+    if (this.#document.version === '2.0') {
+      return { ...own, ...this.#collection(path), schema: this.#schemaAt(path, direction) }
+    }
     if (isObject(content)) {
       const [type = ''] = Object.keys(content)
-      const schema = this.#schemaAt([...path, 'content', type, 'schema'], 'request')
-      const isJson = /[/+]json$/i.test(type)
-      return { ...own, style: isJson ? 'json' : 'simple', explodes: false, schema: isJson ? schema : '' }
+      const isJson = /[/+]json$/.test(mediaType(type))
+      const schema = isJson ? this.#schemaAt([...path, 'content', type, 'schema'], direction) : ''
+      return { ...own, style: isJson ? 'json' : 'simple', explodes: false, schema }
     }
     const styled = typeof style === 'string' ? styleNamed(style) : DEFAULT_STYLES[place]
-    const schema = styled === undefined ? '' : this.#schemaAt([...path, 'schema'], 'request')
     const known = styled ?? DEFAULT_STYLES[place]
-    return { ...own, style: known, explodes: typeof explode === 'boolean' ? explode : known === 'form', schema }
+    const explodes = typeof explode === 'boolean' ? explode : known === 'form'
+    return {
+      ...own,
+      style: known,
+      explodes,
+      schema: styled === undefined ? '' : this.#schemaAt([...path, 'schema'], direction),
+    }
   }
 
   #collection(path: Path): Pick<ParameterContract, 'style' | 'explodes'> {
@@ -132,7 +162,7 @@ class ContractReader {
   }
 
   /** Returns '' where there is none. */
-  #schemaAt(path: Path, direction: 'request' | 'response'): string {
+  #schemaAt(path: Path, direction: Direction): string {
     return this.#schemas.typed(path) === undefined ? '' : this.#schemas.nameOf(path, direction)
   }
 
@@ -143,11 +173,45 @@ class ContractReader {
     return { isRequired, content: this.#content([...found.path, 'content'], 'request') }
   }
 
-  #content(path: Path, direction: 'request' | 'response'): ContentContract {
-    const types = this.#document.file.keys(path)
+  #content(path: Path, direction: Direction): ContentContract {
+    const byType = Map.groupBy(this.#document.file.keys(path), mediaType)
     return Object.fromEntries(
-      types.map(type => [mediaType(type), this.#schemaAt([...path, type, 'schema'], direction)] as const),
+      Array.from(
+        byType,
+        ([type, written]) =>
+          [
+            type,
+            this.#media(
+              written.map(each => [...path, each]),
+              direction,
+            ),
+          ] as const,
+      ),
     )
+  }
+
+  /** Media types that differ by parameters alone are one: a body follows one of their schemas. */
+  #media(places: readonly Path[], direction: Direction): MediaContract {
+    const schemas = [...new Set(places.map(place => this.#schemaAt([...place, 'schema'], direction)))]
+    const fields = places.flatMap(place => this.#fields([...place, 'encoding']))
+    if (schemas.length === 1) return { schema: schemas[0]!, fields }
+    const anyOf = schemas.map(schema => ({ $ref: `#/$defs/${schema}` }))
+    return { schema: schemas.includes('') ? '' : this.#schemas.add({ anyOf }, places[0]!), fields }
+  }
+
+  /** Fields of a form, by their encoding. */
+  #fields(path: Path): readonly FieldContract[] {
+    const encodings = this.#schemas.typed(path)
+    if (!isObject(encodings)) return []
+    return Object.entries(encodings).flatMap(([name, encoding]) => {
+      if (!isObject(encoding)) return []
+      const { style, explode, contentType } = encoding
+      const isStyled = STYLING.some(keyword => encoding[keyword] !== undefined)
+      const known = (typeof style === 'string' ? styleNamed(style) : undefined) ?? 'form'
+      const types = typeof contentType === 'string' && !isStyled ? contentType.split(',').map(mediaType) : []
+      const explodes = typeof explode === 'boolean' ? explode : known === 'form'
+      return [{ ...{ name, explodes, allowsEmpty: false, types }, style: isStyled ? known : '' } as const]
+    })
   }
 
   /** The parameters `body` and `formData` of OpenAPI 2.0. */
@@ -160,7 +224,7 @@ class ContractReader {
     if (body !== undefined) {
       const schema = this.#schemaAt([...body.path, 'schema'], 'request')
       const types = consumes.length === 0 ? ['application/json'] : consumes
-      return { isRequired: body.required === true, content: Object.fromEntries(types.map(type => [type, schema])) }
+      return { isRequired: body.required === true, content: contentOf(types, schema) }
     }
     const fields = typed.filter(each => (each as Record<string, unknown>).in === 'formData') as readonly Record<
       string,
@@ -175,7 +239,21 @@ class ContractReader {
     const rules = { type: 'object', properties: Object.fromEntries(properties) as unknown }
     const schema = this.#schemas.add(required.length === 0 ? rules : { ...rules, required }, at)
     const types = consumes.length === 0 ? FORMS : consumes
-    return { isRequired: required.length > 0, content: Object.fromEntries(types.map(type => [type, schema])) }
+    return {
+      isRequired: required.length > 0,
+      content: contentOf(
+        types,
+        schema,
+        fields.map(field => this.#field2(field.path as Path)),
+      ),
+    }
+  }
+
+  #field2(path: Path): FieldContract {
+    const { name, type, allowEmptyValue } = this.#schemas.typed(path) as Record<string, unknown>
+    const { style, explodes } = this.#collection(path)
+    const own = { name: String(name), explodes, allowsEmpty: allowEmptyValue === true, types: [] }
+    return { ...own, style: type === 'array' ? style : '' }
   }
 
   /** `consumes` or `produces` of an operation, or else of the document (OpenAPI 2.0). */
@@ -188,20 +266,37 @@ class ContractReader {
   #responses(at: Path): OperationContract['responses'] {
     const statuses = this.#document.file.keys([...at, 'responses']).filter(status => !status.startsWith('x-'))
     const all = statuses.map(status => [status.replace(/xx$/i, 'XX'), this.#response(at, status)] as const)
-    const isEndless = all.some(([, content]) => Object.keys(content).some(type => ENDLESS.includes(type)))
+    const isEndless = all.some(([, { content }]) => Object.keys(content).some(type => ENDLESS.includes(type)))
     return isEndless || all.length === 0 ? null : Object.fromEntries(all)
   }
 
-  #response(at: Path, status: string): ContentContract {
+  #response(at: Path, status: string): ResponseContract {
     const found = this.#document.objectAt([...at, 'responses', status])
-    if (found === undefined) return {}
-    if (this.#document.version !== '2.0') return this.#content([...found.path, 'content'], 'response')
-    if (found.value.schema === undefined) return {}
+    if (found === undefined) return { headers: [], content: {} }
+    const headers = this.#headers([...found.path, 'headers'])
+    if (this.#document.version !== '2.0') {
+      return { headers, content: this.#content([...found.path, 'content'], 'response') }
+    }
+    if (found.value.schema === undefined) return { headers, content: {} }
     const schema = this.#schemaAt([...found.path, 'schema'], 'response')
     const produces = this.#types(at, 'produces')
-    const types = produces.length === 0 ? ['application/json'] : produces
-    return Object.fromEntries(types.map(type => [type, schema]))
+    return { headers, content: contentOf(produces.length === 0 ? ['application/json'] : produces, schema) }
   }
+
+  /** Header fields of a response: parameters in all but name and place. */
+  #headers(path: Path): readonly ParameterContract[] {
+    return this.#document.file.keys(path).flatMap(name => {
+      const found = this.#document.objectAt([...path, name])
+      if (found === undefined) return []
+      const isRequired = String(found.value.required) === 'true'
+      return [{ place: 'header', isRequired, ...this.#styled(found.path, name, 'header', 'response') } as const]
+    })
+  }
+}
+
+/** Content of OpenAPI 2.0: each type has the same schema. */
+function contentOf(types: readonly string[], schema: string, fields: readonly FieldContract[] = []): ContentContract {
+  return Object.fromEntries(types.map(type => [type, { schema, fields }]))
 }
 
 function mediaType(type: string): string {

@@ -1,7 +1,7 @@
 /** Validation against the OpenAPI document of a project (`data.enableSchemaValidation`). */
 import { CONTRACT_SEQUENCE, contractSequence } from '../mediation/openapi/contract-sequence.ts'
 import type { ResourceDefinition } from './api-definition.ts'
-import { endlessOperations, readContract } from './open-api-contract.ts'
+import { endlessOperations, readContract, shapeOfTemplate } from './open-api-contract.ts'
 import type { OpenApiDocument } from './open-api-document.ts'
 import type { OwnSteps } from './project-mediation.ts'
 import type { YamlFile } from './yaml-file.ts'
@@ -47,14 +47,12 @@ function warnOfUnknown(
   operations: readonly { readonly method: string; readonly template: string }[],
   resources: readonly ResourceDefinition[],
 ): void {
-  const known = new Set(operations.map(({ method, template }) => `${method} ${shapeOf(template)}`))
+  const known = new Set(operations.map(({ method, template }) => `${method} ${shapeOfTemplate(template)}`))
   const isOpen = ({ verb, template }: ResourceDefinition) => verb === '*' || template.endsWith('/*')
-  const missing = resources.filter(each => !isOpen(each) && !known.has(`${each.verb} ${shapeOf(each.template)}`))
+  const missing = resources.filter(
+    each => !isOpen(each) && !known.has(`${each.verb} ${shapeOfTemplate(each.template)}`),
+  )
   for (const { verb, template } of missing.slice(0, 5)) {
     file.warn(['paths'], undefined, `${verb} ${template}: not in the document`, 'every request is refused with 102560')
   }
-}
-
-function shapeOf(template: string): string {
-  return template.replaceAll(/\{[^}]*\}/g, '{}')
 }

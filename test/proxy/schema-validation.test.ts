@@ -306,7 +306,7 @@ test('tens of thousands of violations cost one bounded answer, which shows no lo
     JSON.stringify({ name: 'a', children, ['k'.repeat(900)]: 1 }),
   )
   assert.equal(response.status, 400)
-  assert.ok(response.body.length < 6000, String(response.body.length))
-  assert.match(response.body, /and \d+ more/)
+  assert.ok(response.body.length < 20_000, String(response.body.length))
+  assert.match(response.body, /and at least \d+ more/)
   assert.doesNotMatch(response.body, /k{100}/)
 })

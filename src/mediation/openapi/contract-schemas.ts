@@ -10,11 +10,11 @@ import { FORMATS } from './text-formats.ts'
 const require = createRequire(import.meta.url)
 
 /** Violations that are looked for in one loop of a check. */
-const VIOLATIONS_MAX = 100
+export const VIOLATIONS_MAX = 1000
 /** Compiled schemas of one API that a thread keeps; beyond that it begins anew. */
 const COMPILED_MAX = 2000
 const NAME_MAX = 64
-const PLACE_MAX = 128
+export const PLACE_MAX = 128
 const RULE_MAX = 200
 
 interface AjvError {

@@ -1,28 +1,38 @@
 /** Checks messages against the contract of their API: lists every violation. */
-import { mediaTypeOf } from '../../http1/media-type.ts'
+import { mediaTypeOf, namesSeveralTypes } from '../../http1/media-type.ts'
 import { bodyFormatOf } from '../formats/body-types.ts'
+import { repeatedMembers } from '../formats/json-members.ts'
+import { MediationFault } from '../mediation-fault.ts'
 import type { Message } from '../message.ts'
-import { textOf } from '../value.ts'
-import type { ApiContract, ContentContract, OperationContract, Violation } from './api-contract.ts'
-import { clipped, ContractSchemas } from './contract-schemas.ts'
+import type { ApiContract, MediaContract, OperationContract, ResponseContract, Violation } from './api-contract.ts'
+import { clipped, ContractSchemas, PLACE_MAX, VIOLATIONS_MAX } from './contract-schemas.ts'
+import { FormReader } from './form-body.ts'
+import { isRange, rangeOf } from './media-ranges.ts'
 import { OperationIndex } from './operation-index.ts'
-import { cookiesOf, formValue, ParameterReader, queryPairs, type ReceivedParameters } from './parameters.ts'
+import { cookiesOf, type ParameterReader, parameterReaders, queryPairs, type ReceivedParameters } from './parameters.ts'
+import { Shape } from './schema-shape.ts'
 
 const TYPE_MAX = 100
 /** Header parameters with these names are ignored (OpenAPI 3.1.1 4.8.12.2.1). */
 const IGNORED_FIELDS = ['accept', 'content-type', 'authorization']
+/** Header fields of responses with this name are ignored (OpenAPI 3.1.1 4.8.17.1). */
+const IGNORED_IN_RESPONSES = ['content-type']
+const REQUIRED: Violation = { place: 'body', rule: 'is required' }
 
 export class MessageCheck {
   readonly #index: OperationIndex
   readonly #schemas: ContractSchemas
-  readonly #readers = new Map<OperationContract, readonly ParameterReader[]>()
+  readonly #readers = new Map<OperationContract | ResponseContract, readonly ParameterReader[]>()
+  readonly #shapes = new Map<string, Shape>()
+  readonly #multipartForms = new Map<MediaContract, FormReader>()
+  readonly #urlEncodedForms = new Map<MediaContract, FormReader>()
 
   constructor({ operations, schemas }: ApiContract) {
     this.#index = new OperationIndex(operations)
     this.#schemas = new ContractSchemas(schemas)
   }
 
-  /** A request as it was received. Throws MediationFault where its body cannot be built. */
+  /** A request as it was received. Throws MediationFault where its body cannot be built and nothing else is wrong. */
   request(message: Message): readonly Violation[] {
     const { method, target } = message.receivedHead
     const [path] = target.split('?', 1)
@@ -35,99 +45,169 @@ export class MessageCheck {
       header: name => message.receivedField(name),
       cookies: cookiesOf(message.receivedField('cookie') ?? ''),
     }
-    const ofParameters = this.#readersOf(operation).flatMap(reader => this.#parameter(reader, received))
-    return [...ofParameters, ...this.#requestBody(operation, message)]
+    const readers = this.#readersOf(operation, operation.parameters, IGNORED_FIELDS)
+    const ofParameters = readers.flatMap(reader =>
+      this.#parameter(reader, received, `${reader.contract.place} parameter`),
+    )
+    return this.#withBody(ofParameters, () => this.#requestBody(operation, message))
   }
 
-  /** A response as it came from the backend. */
+  /** A response as it came from the backend. Throws MediationFault as `request` does. */
   response(message: Message): readonly Violation[] {
     const { method, target, status } = message.receivedHead
     const [path] = target.split('?', 1)
     const responses = this.#index.find(method, path!)?.operation.responses ?? null
     if (responses === null) return []
-    const content = responses[status] ?? responses[`${String(status)[0]}XX`] ?? responses.default
-    if (content === undefined) {
+    const response = responses[status] ?? responses[`${String(status)[0]}XX`] ?? responses.default
+    if (response === undefined) {
       // Failures of a backend are its own, and a conditional request may have a response of no other kind.
       if (status >= 400 || status === 304) return []
       return [{ place: 'status', rule: `must be one of ${Object.keys(responses).join(', ') || 'none'}` }]
     }
-    const hasBody = method !== 'HEAD' && status !== 204 && status !== 304
-    return hasBody ? this.#body(content, message) : []
+    // Responses to HEAD and those of 304 may leave fields out (RFC 9110 9.3.2, 15.4.5).
+    const isPartial = method === 'HEAD' || status === 304
+    const ofHeaders = this.#responseHeaders(response, message, isPartial)
+    if (isPartial || status === 204) return ofHeaders
+    return this.#withBody(ofHeaders, () => this.#body(response.content, message))
   }
 
-  #readersOf(operation: OperationContract): readonly ParameterReader[] {
-    let readers = this.#readers.get(operation)
+  /** A body that cannot be built is a violation beside others, and its own fault alone. */
+  #withBody(others: readonly Violation[], ofBody: () => readonly Violation[]): readonly Violation[] {
+    try {
+      return [...others, ...ofBody()]
+    } catch (error) {
+      if (others.length === 0 || !(error instanceof MediationFault)) throw error
+      return [...others, { place: 'body', rule: `cannot be read: ${error.message}` }]
+    }
+  }
+
+  #readersOf(
+    owner: OperationContract | ResponseContract,
+    parameters: OperationContract['parameters'],
+    ignored: readonly string[],
+  ): readonly ParameterReader[] {
+    let readers = this.#readers.get(owner)
     if (readers === undefined) {
-      readers = operation.parameters
-        .filter(({ name, place }) => place !== 'header' || !IGNORED_FIELDS.includes(name.toLowerCase()))
-        .map(parameter => new ParameterReader(parameter, this.#schemas.definitions))
-      this.#readers.set(operation, readers)
+      const read = parameters.filter(({ name, place }) => place !== 'header' || !ignored.includes(name.toLowerCase()))
+      readers = parameterReaders(read, this.#schemas.definitions)
+      this.#readers.set(owner, readers)
     }
     return readers
   }
 
-  #parameter(reader: ParameterReader, received: ReceivedParameters): readonly Violation[] {
-    const { name, place, isRequired, schema } = reader.contract
-    const where = `${place} parameter ${name}`
-    const { value, wrong } = reader.read(received)
-    if (wrong !== '') return [{ place: where, rule: wrong }]
-    if (value === undefined) return isRequired ? [{ place: where, rule: 'is required' }] : []
-    return this.#schemas.violations(schema, value, where)
+  #parameter(reader: ParameterReader, received: ReceivedParameters, what: string): readonly Violation[] {
+    const { name, isRequired, schema } = reader.contract
+    const where = `${what} ${name}`
+    const reading = reader.read(received)
+    if (reading.kind === 'wrong') return [{ place: where, rule: reading.rule }]
+    if (reading.kind === 'absent') return isRequired ? [{ place: where, rule: 'is required' }] : []
+    return reading.kind === 'empty' ? [] : this.#schemas.violations(schema, reading.value, where)
+  }
+
+  #responseHeaders(response: ResponseContract, message: Message, isPartial: boolean): readonly Violation[] {
+    const header = (name: string) => message.receivedField(name)
+    const received: ReceivedParameters = { path: new Map(), query: [], header, cookies: [] }
+    return this.#readersOf(response, response.headers, IGNORED_IN_RESPONSES)
+      .filter(({ contract }) => !isPartial || header(contract.name.toLowerCase()) !== undefined)
+      .flatMap(reader => this.#parameter(reader, received, 'header'))
   }
 
   #requestBody({ body }: OperationContract, message: Message): readonly Violation[] {
     if (body === null) return []
-    if (message.bodySource === null) return body.isRequired ? [{ place: 'body', rule: 'is required' }] : []
+    if (message.bodySource === null) return body.isRequired ? [REQUIRED] : []
     return this.#body(body.content, message)
   }
 
   /** The body of a message, by its content type. */
-  #body(content: ContentContract, message: Message): readonly Violation[] {
+  #body(content: ResponseContract['content'], message: Message): readonly Violation[] {
     const types = Object.keys(content)
     if (types.length === 0) return []
-    const { bodySource: source } = message
-    const field = textOf(message.receivedField('content-type') ?? '')
+    const field = message.receivedField('content-type') ?? ''
     const type = mediaTypeOf(field)
-    if (source === null) return mustHaveJson(types, content) ? [{ place: 'body', rule: 'is required' }] : []
+    if (message.bodySource === null) return mustHaveJson(types, content) ? [REQUIRED] : []
+    if (namesSeveralTypes(field)) return [{ place: 'content type', rule: 'must be one type' }]
     const range = rangeOf(types, type)
     if (range === undefined) {
       const rule = `must be one of ${types.join(', ')}`
       return [{ place: 'content type', rule: clipped(rule, TYPE_MAX) }]
     }
-    const schema = content[range]!
-    if (schema === '') return []
+    const media = content[range]!
+    if (media.schema === '') return []
     const format = bodyFormatOf(type)
-    if (format === 'json') return this.#json(schema, message)
-    if (format !== 'form') return []
-    return this.#form(schema, source.build('text/plain'))
+    if (format === 'json') return this.#json(media.schema, message)
+    if (format === 'form') return this.#urlEncoded(media, message)
+    if (format === 'multipart') return this.#multipart(media, message)
+    if (format === 'text') return this.#text(media.schema, message)
+    return isRange(range) && !message.isFromBackend ? this.#unreadable(media.schema) : []
   }
 
   #json(schema: string, message: Message): readonly Violation[] {
     const { payload } = message
-    if (payload === null) return [{ place: 'body', rule: 'is required' }]
+    if (payload === null) return [REQUIRED]
     // Another builder of the operator reads this type.
     if (payload.kind !== 'json') return []
-    return this.#schemas.violations(schema, JSON.parse(payload.text) as unknown, 'body')
+    const { text } = payload
+    const repeated = repeatedMembers(text, VIOLATIONS_MAX).map(pointer => {
+      return { place: `body ${clipped(pointer, PLACE_MAX)}`, rule: 'must not be repeated' }
+    })
+    return [...repeated, ...this.#schemas.violations(schema, JSON.parse(text) as unknown, 'body')]
   }
 
-  #form(schema: string, payload: ReturnType<NonNullable<Message['bodySource']>['build']>): readonly Violation[] {
-    const text = payload?.kind === 'text' ? payload.text : ''
+  #urlEncoded(media: MediaContract, message: Message): readonly Violation[] {
+    const payload = message.bodySource!.build('text/plain')
     try {
-      return this.#schemas.violations(schema, formValue(text, schema, this.#schemas.definitions), 'body')
+      const form = this.#formReader(media, false).urlEncoded(payload?.kind === 'text' ? payload.text : '')
+      return [...form.violations, ...this.#schemas.violations(media.schema, form.value, 'body')]
     } catch (error) {
       if (!(error instanceof URIError)) throw error
       return [{ place: 'body', rule: 'must have well-formed percent-escapes' }]
     }
   }
+
+  #multipart(media: MediaContract, message: Message): readonly Violation[] {
+    const { payload } = message
+    if (payload === null) return [REQUIRED]
+    // Another builder of the operator reads this type.
+    if (payload.kind !== 'xml') return []
+    const form = this.#formReader(media, true).multipart(payload.root)
+    return [...form.violations, ...this.#schemas.violations(media.schema, form.value, 'body')]
+  }
+
+  #text(schema: string, message: Message): readonly Violation[] {
+    const { payload } = message
+    if (payload !== null && payload.kind !== 'text') return []
+    const value = this.#shapeOf(schema).scalar(payload?.text ?? '')
+    return this.#schemas.violations(schema, value, 'body')
+  }
+
+  /** A client could choose any type of a range, also one whose bodies nothing here reads. */
+  #unreadable(schema: string): readonly Violation[] {
+    return this.#shapeOf(schema).isText
+      ? []
+      : [{ place: 'content type', rule: 'must be one that the schema can be checked with' }]
+  }
+
+  #shapeOf(schema: string): Shape {
+    let shape = this.#shapes.get(schema)
+    if (shape === undefined) {
+      shape = Shape.named(schema, this.#schemas.definitions)
+      this.#shapes.set(schema, shape)
+    }
+    return shape
+  }
+
+  #formReader(media: MediaContract, isMultipart: boolean): FormReader {
+    const forms = isMultipart ? this.#multipartForms : this.#urlEncodedForms
+    let reader = forms.get(media)
+    if (reader === undefined) {
+      reader = new FormReader(media, this.#schemas.definitions, isMultipart)
+      forms.set(media, reader)
+    }
+    return reader
+  }
 }
 
 /** A response that the document describes with JSON alone has a body. */
-function mustHaveJson(types: readonly string[], content: ContentContract): boolean {
-  return types.every(type => content[type] !== '' && bodyFormatOf(type) === 'json')
-}
-
-/** The most specific range that holds a media type. */
-function rangeOf(ranges: readonly string[], type: string): string | undefined {
-  const [main] = type.split('/', 1)
-  return [type, `${main}/*`, '*/*', '*'].find(range => ranges.includes(range))
+function mustHaveJson(types: readonly string[], content: ResponseContract['content']): boolean {
+  return types.every(type => content[type]!.schema !== '' && bodyFormatOf(type) === 'json')
 }

@@ -4,14 +4,15 @@
  */
 import { MediationFault } from '../mediation-fault.ts'
 import { mediator } from '../mediator.ts'
-import type { ApiContract, Violation } from './api-contract.ts'
+import type { ApiContract } from './api-contract.ts'
 import { CONTRACT_MEDIATOR, type ContractSettings } from './contract-sequence.ts'
+import { VIOLATIONS_MAX } from './contract-schemas.ts'
 import { MessageCheck } from './message-check.ts'
 
 const INVALID_REQUEST = 102560
 const INVALID_RESPONSE = 102561
-/** Violations that are told; the further ones are counted. */
-const TOLD_MAX = 20
+/** Characters of the violations that are told; the further ones are counted. */
+const TOLD_MAX = 16_384
 
 export const validateContract = mediator<ContractSettings>({
   name: CONTRACT_MEDIATOR,
@@ -27,18 +28,29 @@ export const validateContract = mediator<ContractSettings>({
       const isResponse = message.isFromBackend
       const violations = isResponse ? check.response(message) : check.request(message)
       if (violations.length === 0) return true
+      // Two schemas of one value may have the same rule.
+      const texts = [...new Set(violations.map(({ place, rule }) => `${place} ${rule}`))]
+      const list = listed(texts, violations.length >= VIOLATIONS_MAX)
       const direction = isResponse ? 'response' : 'request'
       throw new MediationFault({
         code: isResponse ? INVALID_RESPONSE : INVALID_REQUEST,
-        message: `The ${direction} does not follow the OpenAPI document: ${listed(violations)}`,
-        cause: `the ${direction} breaks ${violations.length} rules of the OpenAPI document`,
+        message: `The ${direction} does not follow the OpenAPI document: ${list}`,
+        cause: `the ${direction} breaks ${texts.length} rules of the OpenAPI document`,
       })
     }
   },
 })
 
-function listed(violations: readonly Violation[]): string {
-  const told = violations.slice(0, TOLD_MAX).map(({ place, rule }) => `${place} ${rule}`)
+/** `isCut`: the check has ended at its limit, so that the message may have more. */
+function listed(violations: readonly string[], isCut: boolean): string {
+  const told: string[] = []
+  let room = TOLD_MAX
+  for (const violation of violations) {
+    room -= violation.length
+    if (room < 0) break
+    told.push(violation)
+  }
   const others = violations.length - told.length
-  return `${told.join('; ')}${others === 0 ? '' : `; and ${others} more`}`
+  if (others === 0) return told.join('; ')
+  return `${told.join('; ')}; and ${isCut ? 'at least ' : ''}${others} more`
 }
