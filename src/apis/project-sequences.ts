@@ -8,6 +8,7 @@ import type { Diagnostics } from '../config/diagnostics.ts'
 import { nearest } from '../config/nearest.ts'
 import { labelOf, readSource } from '../config/source-file.ts'
 import { SEQUENCE_NAMESPACE } from '../mediation/functions.ts'
+import { sequenceNameIn } from '../mediation/sequence-name.ts'
 import { type Flow, type FlowNames, FLOWS, NO_FLOW_NAMES } from './api-definition.ts'
 import { escapeXml } from './policy-template.ts'
 import { mayHave, type ProjectFolder } from './project-folder.ts'
@@ -174,8 +175,7 @@ function readFile(path: string, api: string, found: Diagnostics): SequenceFile |
   }
   const { text } = source
   const stem = basename(path, EXTENSION)
-  // The text decides, because exports name the file otherwise.
-  const name = /<(?:\w+:)?sequence\b[^>]*?\sname\s*=\s*["']([^"'<&]+)["']/.exec(text)?.[1] ?? stem
+  const name = sequenceNameIn(text) ?? stem
   const parts = path.split('/')
   const ofFolder = FLOWS.find(flow => parts.includes(FOLDERS[flow], parts.lastIndexOf(SEQUENCES)))
   return { stem, name, label, text, flow: ofFolder ?? ofName(stem, api, label, found) }

@@ -4,6 +4,7 @@ import { mediationSummaries } from '../apis/project-mediation.ts'
 import { type Diagnostic, formatDiagnostic, formatValue } from '../config/diagnostics.ts'
 import { BUILT_ROLES } from '../config/key.ts'
 import { byFileOrder } from '../config/load.ts'
+import { extensionSummaries } from '../plan/mediation-planning.ts'
 import { nodeComponents } from '../plan/node-components.ts'
 import { type LoadedHome, loadHome } from '../primary/home-loading.ts'
 import { type CliArguments, EXIT_CONFIGURATION, EXIT_USAGE } from './arguments.ts'
@@ -26,7 +27,7 @@ export async function check(args: CliArguments, output: Terminal = process.stdou
     ...sequences.warnings,
   ].sort(byFileOrder)
   const { skipped } = apis
-  const flows = mediationSummaries(apis.apis)
+  const flows = [...extensionSummaries(apis.apis, sequences), ...mediationSummaries(apis.apis)]
   const valid = errors.length === 0
   if (args.json)
     output.write(`${JSON.stringify({ valid, errors, warnings, skipped, flows, apis: apis.apis.length })}\n`)

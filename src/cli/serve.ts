@@ -5,6 +5,7 @@ import { mediationSummaries } from '../apis/project-mediation.ts'
 import { ConfigurationErrors, type Diagnostic, formatDiagnostic } from '../config/diagnostics.ts'
 import type { Examination } from '../config/load.ts'
 import { type Log, openLog } from '../observe/log.ts'
+import { extensionSummaries } from '../plan/mediation-planning.ts'
 import { type NodeComponents, nodeComponents } from '../plan/node-components.ts'
 import { ListenError } from '../plan/ports.ts'
 import type { ControlThread } from '../primary/control-thread.ts'
@@ -44,7 +45,8 @@ export async function serve(
     log.warn(formatDiagnostic(warning))
   // The other APIs are deployed; the default replaces a sequence with errors.
   for (const error of [...apis.errors, ...sequences.errors]) log.error(formatDiagnostic(error))
-  for (const diagnostic of [...apis.skipped, ...mediationSummaries(apis.apis)]) log.info(formatDiagnostic(diagnostic))
+  const flows = [...extensionSummaries(apis.apis, sequences), ...mediationSummaries(apis.apis)]
+  for (const diagnostic of [...apis.skipped, ...flows]) log.info(formatDiagnostic(diagnostic))
   const ended = Promise.withResolvers<number>()
   const fatal = (cause: string): void => {
     log.fatal(cause)

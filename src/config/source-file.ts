@@ -3,7 +3,7 @@ import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { relative, resolve } from 'node:path'
 import type { Diagnostic } from './diagnostics.ts'
 
-interface SourceFile {
+export interface SourceFile {
   readonly label: string
   readonly text: string
   /** Set where the file exists and cannot be read. */

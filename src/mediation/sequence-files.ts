@@ -6,9 +6,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Diagnostic, Diagnostics, formatValue } from '../config/diagnostics.ts'
-import { labelOf, readSource } from '../config/source-file.ts'
+import { abbreviatedList, type Diagnostic, Diagnostics, formatValue } from '../config/diagnostics.ts'
+import { labelOf, readSource, type SourceFile } from '../config/source-file.ts'
 import { type EndpointFiles, loadEndpoints, NO_ENDPOINT_FILES } from './endpoint-files.ts'
+import { sequenceNameIn } from './sequence-name.ts'
 import type { SequencePlan } from './sequence-plan.ts'
 
 interface SequenceFile {
@@ -51,6 +52,10 @@ const EXTENSION_NAME = /--(?:In|Out)$/
 const SEQUENCES = join('synapse-configs', 'default', 'sequences')
 /** In the home itself or, as on the reference platform, below it. */
 const FOLDERS = [SEQUENCES, join('repository', 'deployment', 'server', SEQUENCES)]
+/** Each tenant of the reference platform has sequences of its own there. */
+const TENANTS = join('repository', 'tenants')
+/** Tenants that a warning names. */
+const TENANTS_SHOWN = 5
 const DEFAULTS = fileURLToPath(new URL(`../../conf/${SEQUENCES}`, import.meta.url))
 /** Plans of the default sequences, written by `npm run sequences`: a start need not load the XML and XPath parsers. */
 const PARSED = fileURLToPath(new URL('../../conf/synapse-configs/default/parsed-sequences.json', import.meta.url))
@@ -67,6 +72,7 @@ const REQUEST_FIELDS_MAX = 64
 export async function loadSequences(home: string, active: SequenceSet = NO_SEQUENCES): Promise<SequenceSet> {
   const diagnostics = new Diagnostics()
   const folder = folderOf(home, diagnostics)
+  warnOfTenants(home, diagnostics)
   const own = folder === undefined ? new Map() : await ownFiles(folder, active, diagnostics)
   const defaults = folder === DEFAULTS ? new Map() : await defaultFiles(active)
   const files = new Map<string, SequenceFile>()
@@ -111,20 +117,60 @@ function folderOf(home: string, diagnostics: Diagnostics): string | undefined {
   return folder
 }
 
+function warnOfTenants(home: string, diagnostics: Diagnostics): void {
+  const folder = resolve(home, TENANTS)
+  const tenants = entriesOf(folder).filter(id => entriesOf(join(folder, id, SEQUENCES)).some(isSequenceFile))
+  if (tenants.length === 0) return
+  const expected = `sequences of the tenants ${abbreviatedList(tenants, TENANTS_SHOWN)} are not read`
+  diagnostics.warn(labelOf(folder), '', expected, `move them to ${SEQUENCES}: names of APIs say for which they run`)
+}
+
 /** By name; null for a faulty file. */
 async function ownFiles(
   folder: string,
   active: SequenceSet,
   diagnostics: Diagnostics,
 ): Promise<Map<string, SequenceFile | null>> {
-  const names = namesIn(folder, diagnostics)
-  if (names === undefined) return new Map([...active.files.keys()].map(name => [name, null]))
+  const stems = namesIn(folder, diagnostics)
+  if (stems === undefined) return new Map([...active.files.keys()].map(name => [name, null]))
+  const ofPackage = new Set(namesIn(DEFAULTS, new Diagnostics()))
+  const sources = stems.flatMap(stem => {
+    const path = join(folder, stem + EXTENSION)
+    const source = readSource(path, FILE_BYTES_MAX)
+    return source === undefined ? [] : [{ source, name: nameOf(stem, source, active, ofPackage), stem }]
+  })
   const files = new Map<string, SequenceFile | null>()
-  for (const name of names) {
-    const file = await readFile(join(folder, name + EXTENSION), name, active, diagnostics)
-    if (file !== undefined) files.set(name, file)
+  const labels = new Map<string, string>()
+  // A file that is called as its sequence comes before others of that name.
+  for (const { source, name } of sources.sort(
+    (one, two) => Number(one.name !== one.stem) - Number(two.name !== two.stem),
+  )) {
+    const other = labels.get(name)
+    if (other !== undefined) {
+      diagnostics.error(source.label, 'sequence/name', `is the name of ${other} as well`, 'rename one', name)
+      continue
+    }
+    labels.set(name, source.label)
+    files.set(name, await parsedFile(source, name, active, diagnostics))
   }
   return files
+}
+
+/**
+ * The name of the sequence in a file (D722). A file that is called as a sequence of the package has to hold that one.
+ * An unreadable file keeps the name that it had.
+ */
+function nameOf(
+  stem: string,
+  { label, text }: SourceFile,
+  active: SequenceSet,
+  ofPackage: ReadonlySet<string>,
+): string {
+  if (ofPackage.has(stem)) return stem
+  const written = sequenceNameIn(text)
+  if (written !== undefined) return written
+  const before = [...active.files].find(([, file]) => file.label === label)
+  return before === undefined ? stem : before[0]
 }
 
 /** Diagnostics are dropped: a test proves that the default files have none. */
@@ -132,8 +178,9 @@ async function defaultFiles(active: SequenceSet): Promise<Map<string, SequenceFi
   const dropped = new Diagnostics()
   const files = new Map<string, SequenceFile>()
   for (const name of namesIn(DEFAULTS, dropped) ?? []) {
-    const file = await readFile(join(DEFAULTS, name + EXTENSION), name, active, dropped)
-    if (file) files.set(name, file)
+    const source = readSource(join(DEFAULTS, name + EXTENSION), FILE_BYTES_MAX)
+    const file = source === undefined ? null : await parsedFile(source, name, active, dropped)
+    if (file !== null) files.set(name, file)
   }
   return files
 }
@@ -288,16 +335,13 @@ async function parse(
   return parseSequence(name, label, text, diagnostics)
 }
 
-/** Undefined where the file was removed meanwhile, null where it is faulty. */
-async function readFile(
-  path: string,
+/** Null where the file is faulty. */
+async function parsedFile(
+  { label, text, error }: SourceFile,
   name: string,
   { files }: SequenceSet,
   diagnostics: Diagnostics,
-): Promise<SequenceFile | null | undefined> {
-  const source = readSource(path, FILE_BYTES_MAX)
-  if (source === undefined) return undefined
-  const { label, text, error } = source
+): Promise<SequenceFile | null> {
   if (error !== undefined) {
     diagnostics.errors.push(error)
     return null
@@ -306,6 +350,19 @@ async function readFile(
   if (known?.label === label && known.text === text) return known
   const plan = parsedDefault(name, label, text) ?? (await parse(name, label, text, diagnostics))
   return plan === undefined ? null : { label, text, plan }
+}
+
+/** Sorted names in a folder; empty for none that can be read. */
+function entriesOf(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder).sort()
+  } catch {
+    return []
+  }
+}
+
+function isSequenceFile(name: string): boolean {
+  return name.endsWith(EXTENSION) && !name.startsWith('.')
 }
 
 /** An unreadable folder is there, too. */
@@ -322,7 +379,7 @@ function isThere(folder: string): boolean {
 /** Sorted names of the files without extension. Undefined, with an error, where the folder cannot be read. */
 function namesIn(folder: string, diagnostics: Diagnostics): readonly string[] | undefined {
   try {
-    const files = readdirSync(folder).filter(name => name.endsWith(EXTENSION) && !name.startsWith('.'))
+    const files = readdirSync(folder).filter(isSequenceFile)
     const names = files.map(name => name.slice(0, -EXTENSION.length)).sort()
     if (names.length <= FILES_MAX) return names
     diagnostics.error(labelOf(folder), '', `holds more than ${FILES_MAX} sequences`, 'the last of them are ignored')

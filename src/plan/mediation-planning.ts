@@ -7,11 +7,12 @@ import {
   type ApiDefinition,
   DESTINATION_SEQUENCE,
   type FirstSequences,
+  type Flow,
   type FlowNames,
   type MediationDefinition,
   NO_FLOW_NAMES,
 } from '../apis/api-definition.ts'
-import type { Diagnostic } from '../config/diagnostics.ts'
+import { abbreviatedList, type Diagnostic } from '../config/diagnostics.ts'
 import {
   type ApiMediationPlan,
   type FlowPlan,
@@ -61,15 +62,13 @@ export function mediationPlan(api: ApiDefinition, { files }: SequenceSet, needsO
   } = api.mediation ?? NO_MEDIATION
   const own = new Map(sequences.map(sequence => [sequence.name, sequence]))
   const lookup: SequenceLookup = name => own.get(name) ?? files.get(name)?.plan
-  const existing = (names: readonly string[]): readonly string[] => names.filter(name => files.has(name)).slice(0, 1)
-  const ofAll = (flow: ExtensionFlow) => existing(EXTENSION_PREFIXES.map(prefix => `${prefix}--${flow}`))
-  const ofApi = (flow: ExtensionFlow, given: readonly string[]) =>
-    given.length > 0 ? given : existing(extensionNames(api, flow))
-  const [allIn, allOut, allFault] = [ofAll('In'), ofAll('Out'), ofAll('Fault')]
-  const request = [...first.request, ...allIn, ...ofApi('In', extensions.request), ...policies.request]
+  const before = (flow: ExtensionFlow): readonly string[] => {
+    return [...sequencesOfAll(flow, files), ...extensions[FLOWS[flow]], ...sequencesOfHome(api, flow, files)]
+  }
+  const request = [...first.request, ...before('In'), ...policies.request]
   const last = own.has(DESTINATION_SEQUENCE) ? [DESTINATION_SEQUENCE] : []
-  const response = [...allOut, ...ofApi('Out', extensions.response), ...policies.response]
-  const fault = [...allFault, ...ofApi('Fault', extensions.fault), ...policies.fault]
+  const response = [...before('Out'), ...policies.response]
+  const fault = [...before('Fault'), ...policies.fault]
   const flow = (names: readonly string[]): FlowPlan =>
     names.length === 0 ? NO_FLOW : { sequences: names, needs: needsOf(names, lookup) }
   const responseFlow = (names: readonly string[]): FlowPlan =>
@@ -176,6 +175,51 @@ export async function checkAggregates(
 
 function hasSockets({ endpoints, sandbox }: ApiDefinition): boolean {
   return [...endpoints.endpoints, ...sandbox.endpoints].some(({ url }) => /^wss?:/i.test(url))
+}
+
+type Files = SequenceSet['files']
+
+const FLOWS: Readonly<Record<ExtensionFlow, Flow>> = { In: 'request', Out: 'response', Fault: 'fault' }
+
+function firstOf(names: readonly string[], files: Files): readonly string[] {
+  return names.filter(name => files.has(name)).slice(0, 1)
+}
+
+/** The sequence of the home that runs for every API; empty for none. */
+function sequencesOfAll(flow: ExtensionFlow, files: Files): readonly string[] {
+  const names = EXTENSION_PREFIXES.map(prefix => `${prefix}--${flow}`)
+  return firstOf(names, files)
+}
+
+/** The sequence of the home that runs for one API, unless its project has one of its own; empty for none. */
+function sequencesOfHome(api: ApiDefinition, flow: ExtensionFlow, files: Files): readonly string[] {
+  const isReplaced = (api.mediation ?? NO_MEDIATION).extensions[FLOWS[flow]].length > 0
+  return isReplaced ? [] : firstOf(extensionNames(api, flow), files)
+}
+
+/** Extension sequences that the summary names, and APIs of each. */
+const SUMMARIES_MAX = 20
+const APIS_MAX = 5
+
+/** Returns a diagnostic for each extension sequence of the home; it names the APIs for which that runs. */
+export function extensionSummaries(apis: readonly ApiDefinition[], { files }: SequenceSet): readonly Diagnostic[] {
+  const names = [...files.keys()].filter(isOfFlow)
+  if (names.length === 0) return []
+  const users = new Map<string, string[]>(names.map(name => [name, []]))
+  for (const flow of ['In', 'Out', 'Fault'] as const) {
+    for (const name of sequencesOfAll(flow, files)) users.get(name)!.push('every API')
+    for (const api of apis) {
+      for (const name of sequencesOfHome(api, flow, files)) users.get(name)!.push(`API ${api.name} ${api.version}`)
+    }
+  }
+  const told = [...users].slice(0, SUMMARIES_MAX).map(([name, of]) => {
+    const whom = of.length === 0 ? 'no API' : abbreviatedList(of, APIS_MAX)
+    return { where: files.get(name)!.label, key: '', given: '', expected: `${name} runs for ${whom}`, hint: '' }
+  })
+  const others = names.length - told.length
+  if (others === 0) return told
+  const expected = `${others} more extension sequences run`
+  return [...told, { where: 'sequences', key: '', given: '', expected, hint: 'sluice api show names them' }]
 }
 
 /** Names of the extension sequence of one API in the home, the more specific one first. */

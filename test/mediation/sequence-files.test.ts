@@ -113,6 +113,60 @@ for (const [name, text, expected] of BROKEN) {
   })
 }
 
+const GLOBAL = 'WSO2AM--Ext--In'
+
+test('D722: the attribute name decides, whatever the file is called', async t => {
+  const text = `<!-- <sequence name="none"> -->\n${sequence(GLOBAL)}`
+  const home = temporaryHome(t, { [`${FOLDER}/global_ext.xml`]: text })
+  const set = await loadSequences(home)
+  assert.deepEqual([set.errors, set.warnings, set.fallbacks], [[], [], []])
+  assert.equal(length(set, GLOBAL), 1)
+  assert.equal(set.files.has('global_ext'), false)
+})
+
+/** [what, text of the file at the reload]. */
+const SPOILT: readonly (readonly [string, string])[] = [
+  ['a mistake', sequence(GLOBAL, '<fly/>')],
+  ['no name that can be read', '<sequence'],
+]
+for (const [what, text] of SPOILT) {
+  test(`D722: a file of another name with ${what} keeps the active sequence of its name`, async t => {
+    const home = temporaryHome(t, { [`${FOLDER}/global_ext.xml`]: sequence(GLOBAL) })
+    const before = await loadSequences(home)
+    writeFileSync(join(home, FOLDER, 'global_ext.xml'), text)
+    const after = await loadSequences(home, before)
+    assert.equal(errorsOf(after).length, 1)
+    assert.deepEqual(after.fallbacks, [GLOBAL])
+    assert.deepEqual(changedSequences(before, after), [])
+  })
+}
+
+test('D722: of two files with one name the one that is called so holds, and the other is an error', async t => {
+  const two = sequence('mine', '<log/><respond/>')
+  const home = temporaryHome(t, { [`${FOLDER}/a.xml`]: two, [`${FOLDER}/mine.xml`]: sequence('mine') })
+  const set = await loadSequences(home)
+  assert.match(
+    errorsOf(set).join(),
+    /^a\.xml: sequence\/name = mine: is the name of .*mine\.xml as well \(rename one\)$/,
+  )
+  assert.equal(length(set, 'mine'), 1)
+})
+
+test('sequences of tenants are a warning, because the gateway does not read them', async t => {
+  const tenant = (id: string) => `repository/tenants/${id}/${FOLDER}`
+  const home = temporaryHome(t, {
+    [`${tenant('1')}/a.xml`]: sequence('a'),
+    [`${tenant('12')}/b.xml`]: sequence('b'),
+    'repository/tenants/3/notes.txt': '',
+  })
+  const set = await loadSequences(home)
+  assert.deepEqual(set.errors, [])
+  assert.match(
+    set.warnings.map(formatDiagnostic).join(),
+    /repository\/tenants: sequences of the tenants 1, 12 are not read \(move them to synapse-configs\/default\/sequences/,
+  )
+})
+
 test('sequences that run a removed one are replaced too, along the whole chain', async t => {
   const home = temporaryHome(t, {
     [`${FOLDER}/a.xml`]: sequence('a', '<sequence key="b"/>'),

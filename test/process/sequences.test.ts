@@ -4,6 +4,7 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { begin, backend, dial, home, leave, sluice, start, startTwo } from '../harness/operator.ts'
+import { openProject } from '../harness/open-project.ts'
 import type { RunningGateway } from '../harness/program.ts'
 import { takeResponse } from '../harness/responses.ts'
 import { put, reload } from '../harness/reloading.ts'
@@ -11,6 +12,7 @@ import { put, reload } from '../harness/reloading.ts'
 after(leave)
 
 const FOLDER = 'synapse-configs/default/sequences'
+const ENDPOINT = { endpoint_type: 'http', production_endpoints: { url: `http://127.0.0.1:${backend.port}` } }
 const NOT_FOUND =
   '{"fault":{"code":404,"type":"Status report","message":"Not Found","description":"The requested resource is not available"}}'
 
@@ -135,5 +137,24 @@ test('check and each start name the APIs whose Sequences/ run', async () => {
   const client = await dial(started)
   client.send('GET /mine/1.0.0/x HTTP/1.1\r\nHost: a\r\n\r\n')
   assert.equal((await takeResponse(client)).body, '{"words":"of the project"}')
+  client.destroy()
+})
+
+test('check and each start name the extension sequences of the home, by their names and APIs', async () => {
+  const at = home(backend.port, 'new')
+  put(at, `${FOLDER}/global_ext.xml`, wording('WSO2AM--Ext--In', 'of every API'))
+  put(at, `${FOLDER}/old.xml`, wording('Gone:v1--Out', 'of no API'))
+  put(at, `repository/tenants/1/${FOLDER}/tenant.xml`, wording('WSO2AM--Ext--In', 'of a tenant'))
+  put(at, 'apis/Mine/api.yaml', openProject({ name: 'Mine', context: '/mine', endpointConfig: ENDPOINT }))
+  const { code, out } = await sluice(at, 'check')
+  assert.equal(code, 0, out)
+  assert.match(out, /^flows +.*global_ext\.xml: WSO2AM--Ext--In runs for every API$/m)
+  assert.match(out, /^flows +.*old\.xml: Gone:v1--Out runs for no API$/m)
+  assert.match(out, /^warning +.*repository\/tenants: sequences of the tenants 1 are not read/m)
+  const started = await start(at)
+  assert.ok(started.program.events.some(({ msg }) => /WSO2AM--Ext--In runs for every API$/.test(String(msg))))
+  const client = await dial(started)
+  client.send('GET /mine/1.0.0/x HTTP/1.1\r\nHost: a\r\n\r\n')
+  assert.equal((await takeResponse(client)).body, '{"words":"of every API"}')
   client.destroy()
 })
