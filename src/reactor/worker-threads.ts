@@ -1,7 +1,7 @@
 /**
  * The worker threads of a reactor for one plan: a pool of piscina, and the channel that each thread opens. A thread
- * that dies fails its own tasks and is replaced; a thread that hangs is terminated. Piscina is loaded with the first
- * task.
+ * that dies fails its own tasks and is replaced; a thread that hangs is terminated. Piscina replaces no thread any more
+ * after a replacement has failed at its start: another pool takes over then. Piscina is loaded with the first task.
  */
 import { getCompileCacheDir } from 'node:module'
 import { fileURLToPath } from 'node:url'
@@ -29,9 +29,12 @@ interface WorkerWatch {
   /** Of a thread with tasks, without a sign of life: it hangs. */
   readonly silenceMs: number
   readonly checkMs: number
+  /** Before another pool starts where threads are missing; doubles as long as it does not get all its threads. */
+  readonly pauseMs: number
+  readonly pauseMaxMs: number
 }
 
-const WATCH: WorkerWatch = { startMs: 10_000, silenceMs: 5000, checkMs: 1000 }
+const WATCH: WorkerWatch = { startMs: 10_000, silenceMs: 5000, checkMs: 1000, pauseMs: 1000, pauseMaxMs: 60_000 }
 
 export interface WorkerThreadsOptions {
   readonly kind: ChildThreadKind
@@ -54,9 +57,16 @@ export interface WorkerThreadsOptions {
   readonly watch?: Partial<WorkerWatch> | undefined
 }
 
+interface OpenPool {
+  readonly piscina: Piscina
+  /** Tasks that have not ended. */
+  pending: number
+}
+
 /** A thread as the reactor sees it. */
 interface Watched {
   readonly worker: Worker
+  readonly pool: OpenPool
   /** Null until the thread has said hello. */
   hello: { readonly port: MessagePort; readonly life: Int32Array; readonly memory: ChildThreads } | null
   beats: number
@@ -69,7 +79,17 @@ export class WorkerThreads {
   readonly #options: WorkerThreadsOptions
   readonly #watch: WorkerWatch
   readonly #threads = new Map<Worker, Watched>()
-  #pool: Promise<Piscina> | null = null
+  /** The current pool, the one that may follow it, and earlier ones whose tasks have not ended. */
+  readonly #pools = new Set<OpenPool>()
+  /** Takes the tasks; null until it has started. */
+  #current: OpenPool | null = null
+  /** Takes over from the current one once it has all its threads. */
+  #next: OpenPool | null = null
+  #starting: Promise<void> | null = null
+  /** Ends the pause before the next pool. */
+  #pause: NodeJS.Timeout | null = null
+  /** Pauses since a pool had all its threads. */
+  #pauses = 0
   #pending = 0
   #timer: NodeJS.Timeout | null = null
   #state: 'open' | 'retired' | 'closed' = 'open'
@@ -85,23 +105,24 @@ export class WorkerThreads {
   }
 
   get isStarted(): boolean {
-    return this.#pool !== null
+    return this.#starting !== null
   }
 
   /** Starts the threads before their first task. */
   start(): void {
-    this.#pool ??= this.#open()
-    // The tasks that need the pool reject.
-    this.#pool.catch(() => undefined)
+    this.#starting ??= this.#startPool()
   }
 
   /** Rejects with WorkerFailure `died` or `failed`. `transfer`: buffers of the task, which are moved to the thread. */
   async run(envelope: TaskEnvelope, transfer: readonly ArrayBuffer[]): Promise<unknown> {
     this.#pending++
     try {
-      this.#pool ??= this.#open()
-      const pool = await this.#pool
-      const reply = (await pool.run(envelope, { transferList: transfer as never })) as TaskReply
+      this.start()
+      await this.#starting
+      const pool = this.#current
+      // Piscina would start a thread for each task.
+      if (pool === null || pool.piscina.threads.length === 0) throw new WorkerFailure('died', 'no thread has started')
+      const reply = await this.#runIn(pool, envelope, transfer)
       if ('value' in reply) return reply.value
       throw new WorkerFailure('failed', reply.cause)
     } catch (error) {
@@ -110,6 +131,16 @@ export class WorkerThreads {
       this.#pending--
       // What the last task has logged is in the queue of another port.
       if (this.#state === 'retired' && this.#pending === 0) setImmediate(() => this.close())
+    }
+  }
+
+  async #runIn(pool: OpenPool, envelope: TaskEnvelope, transfer: readonly ArrayBuffer[]): Promise<TaskReply> {
+    pool.pending++
+    try {
+      return (await pool.piscina.run(envelope, { transferList: transfer as never })) as TaskReply
+    } finally {
+      pool.pending--
+      if (this.#isEarlier(pool)) setImmediate(() => this.#endIdle(pool))
     }
   }
 
@@ -123,18 +154,30 @@ export class WorkerThreads {
   close(): void {
     this.#state = 'closed'
     if (this.#timer !== null) clearInterval(this.#timer)
-    for (const thread of this.#threads.values()) this.#forget(thread)
-    this.#pool?.then(
-      pool => pool.destroy(),
-      () => undefined,
-    )
+    if (this.#pause !== null) clearTimeout(this.#pause)
+    for (const pool of this.#pools) this.#end(pool)
   }
 
-  async #open(): Promise<Piscina> {
+  // ---- pools ------------------------------------------------------------------------------------------------------
+
+  /** Starts a pool. It takes the tasks at once where no thread does, else when it has all its threads. */
+  async #startPool(): Promise<void> {
+    try {
+      const pool = await this.#open()
+      if (this.#state === 'closed') this.#end(pool)
+      else if (this.#current === null || this.#current.piscina.threads.length === 0) this.#use(pool)
+      else this.#next = pool
+    } catch (error) {
+      this.#options.report('error', 'worker failed', { CAUSE_OF_ERROR: causeOf(error as Error) })
+      this.#startLater()
+    }
+  }
+
+  async #open(): Promise<OpenPool> {
     const { plan, wakes, threads, tasksMax, heapBytes, entry = ENTRY } = this.#options
     const { Piscina } = await import('piscina')
     makeLoopsInterruptible()
-    const pool = new Piscina({
+    const piscina = new Piscina({
       filename: fileURLToPath(entry),
       name: 'runTask',
       // All threads start at once: piscina fills the first one before it starts another.
@@ -143,22 +186,72 @@ export class WorkerThreads {
       resourceLimits: { maxOldGenerationSizeMb: Math.ceil(heapBytes / MIB) },
       recordTiming: false,
     })
-    pool.on('message', (hello: WorkerHello) => this.#greet(hello, pool))
-    pool.on('error', (error: Error) => this.#failed(error, pool))
-    this.#look(pool)
-    this.#timer = setInterval(() => this.#look(pool), this.#watch.checkMs).unref()
+    const pool: OpenPool = { piscina, pending: 0 }
+    this.#pools.add(pool)
+    piscina.on('message', (hello: WorkerHello) => this.#greet(hello, pool))
+    // A thread without a task has failed: the cause of one that could not start.
+    piscina.on('error', (error: Error) => {
+      this.#options.report('error', 'worker failed', { CAUSE_OF_ERROR: causeOf(error) })
+    })
+    // Its replacement is there, or is not, once piscina has returned.
+    piscina.on('workerDestroy', () => setImmediate(() => this.#look()))
+    this.#look()
+    this.#timer ??= setInterval(() => this.#look(), this.#watch.checkMs).unref()
     return pool
   }
 
-  /** A thread without a task has failed: the cause of one that could not start. */
-  #failed(error: Error, pool: Piscina): void {
-    this.#options.report('error', 'worker failed', { CAUSE_OF_ERROR: causeOf(error) })
-    // Without a thread piscina would keep its tasks for good.
-    if (pool.threads.length === 0) void pool.destroy()
+  #use(pool: OpenPool): void {
+    const old = this.#current
+    this.#current = pool
+    this.#next = null
+    if (old !== null) this.#endIdle(old)
   }
 
-  #greet({ threadId, port, life, memory, marks }: WorkerHello, pool: Piscina): void {
-    this.#look(pool)
+  /** Starts another pool after a pause, because threads are missing. */
+  #startLater(): void {
+    if (this.#state !== 'open' || this.#next !== null || this.#pause !== null) return
+    const { pauseMs, pauseMaxMs } = this.#watch
+    const PAUSE_MS = Math.min(pauseMs * 2 ** this.#pauses, pauseMaxMs)
+    this.#pauses++
+    this.#options.report('warn', 'worker threads are missing; all start anew', { PAUSE_MS })
+    this.#pause = setTimeout(() => {
+      this.#pause = null
+      void this.#startPool()
+    }, PAUSE_MS).unref()
+  }
+
+  #isEarlier(pool: OpenPool): boolean {
+    return pool !== this.#current && pool !== this.#next
+  }
+
+  #endIdle(pool: OpenPool): void {
+    if (pool.pending === 0) this.#end(pool)
+  }
+
+  #end(pool: OpenPool): void {
+    if (!this.#pools.delete(pool)) return
+    for (const thread of this.#threads.values()) if (thread.pool === pool) this.#forget(thread)
+    void pool.piscina.destroy()
+  }
+
+  /** Looks for threads that piscina has not replaced. */
+  #mend(pool: OpenPool): void {
+    const { length } = pool.piscina.threads
+    if (length >= this.#options.threads) return
+    // Piscina would keep the tasks that wait for a thread.
+    if (length === 0) void pool.piscina.destroy()
+    if (this.#isEarlier(pool)) return
+    if (pool === this.#next) {
+      this.#next = null
+      this.#end(pool)
+    }
+    this.#startLater()
+  }
+
+  // ---- threads ----------------------------------------------------------------------------------------------------
+
+  #greet({ threadId, port, life, memory, marks }: WorkerHello, pool: OpenPool): void {
+    this.#look()
     const thread = [...this.#threads.values()].find(({ worker }) => worker.threadId === threadId)
     if (thread === undefined || this.#state === 'closed') {
       port.close()
@@ -177,12 +270,24 @@ export class WorkerThreads {
       else this.#options.report(message.event.level, message.event.event, message.event.fields)
     })
     port.unref()
+    this.#greeted(pool)
   }
 
-  /** Finds new threads, and terminates those that hang. */
-  #look(pool: Piscina): void {
+  /** A pool that has all its threads takes over. */
+  #greeted(pool: OpenPool): void {
+    const greeted = [...this.#threads.values()].filter(thread => thread.pool === pool && thread.hello !== null)
+    if (greeted.length < this.#options.threads) return
+    if (pool === this.#next) this.#use(pool)
+    if (pool === this.#current) this.#pauses = 0
+  }
+
+  /** Finds new threads, terminates those that hang, and replaces those that piscina does not. */
+  #look(): void {
     const now = performance.now()
-    for (const worker of pool.threads) if (!this.#threads.has(worker)) this.#add(worker, now)
+    for (const pool of this.#pools) {
+      for (const worker of pool.piscina.threads) if (!this.#threads.has(worker)) this.#add(worker, pool, now)
+      this.#mend(pool)
+    }
     for (const thread of this.#threads.values()) {
       const { hello } = thread
       hello?.memory.tick()
@@ -201,8 +306,8 @@ export class WorkerThreads {
     void thread.worker.terminate()
   }
 
-  #add(worker: Worker, now: number): void {
-    const thread: Watched = { worker, hello: null, beats: -1, aliveMs: now, cause: '' }
+  #add(worker: Worker, pool: OpenPool, now: number): void {
+    const thread: Watched = { worker, pool, hello: null, beats: -1, aliveMs: now, cause: '' }
     this.#threads.set(worker, thread)
     worker.once('error', (error: Error) => {
       thread.cause ||= causeOf(error)
@@ -212,7 +317,9 @@ export class WorkerThreads {
       this.#forget(thread)
       this.#options.metrics.add(METRIC.workerDeaths, 1)
       const CAUSE_OF_ERROR = thread.cause || `exit code ${code}`
-      this.#options.report('error', 'worker died; a replacement starts', { CAUSE_OF_ERROR })
+      const isReplaced = pool.piscina.threads.length >= this.#options.threads
+      const event = isReplaced ? 'worker died; a replacement starts' : 'worker died'
+      this.#options.report('error', event, { CAUSE_OF_ERROR })
     })
   }
 

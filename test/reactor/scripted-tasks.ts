@@ -6,6 +6,10 @@ export const MOST = 1
 export const BEGUN = 2
 export const GATE = 3
 
+/** Cells of `failing-worker.ts`: threads started so far, and a bit for each start that fails. */
+export const STARTS = 300
+export const FAILING = 301
+
 export type ScriptedTask =
   | { readonly kind: 'hold' | 'block'; readonly cells: SharedArrayBuffer }
   | { readonly kind: 'hang' | 'exhaust' | 'exit' | 'fail' | 'rest' | 'plan' }

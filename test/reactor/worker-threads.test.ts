@@ -1,0 +1,108 @@
+/** Threads of one plan: replacements that fail, and tasks that wait for a thread. */
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { MetricsColumn, snapshotMetrics } from '../../src/observe/metrics.ts'
+import { WorkerThreads } from '../../src/reactor/worker-threads.ts'
+import type { WorkerFailure } from '../../src/mediation/worker-service.ts'
+import { planGateway } from '../harness/gateway.ts'
+import { eventually } from '../harness/peers.ts'
+import { FAILING, type ScriptedTask, STARTS } from './scripted-tasks.ts'
+
+const ENTRY = new URL('./failing-worker.ts', import.meta.url)
+
+class Threads {
+  readonly reports: { readonly event: string; readonly fields: Readonly<Record<string, unknown>> }[] = []
+  readonly cells = new Int32Array(new SharedArrayBuffer(2048))
+  readonly threads: WorkerThreads
+  readonly #metrics: SharedArrayBuffer
+
+  /** `failing`: starts that fail, from 0. */
+  constructor(t: TestContext, threads: number, failing: readonly number[]) {
+    const { plan } = planGateway([])
+    this.#metrics = plan.metrics
+    for (const start of failing) this.cells[FAILING]! |= 1 << start
+    this.threads = new WorkerThreads({
+      ...{ kind: 'mediation', threads, tasksMax: 10, heapBytes: 64 * 1_048_576, entry: ENTRY },
+      plan: JSON.stringify({ logLevel: 'info', scripts: { threads: 0 } }),
+      wakes: this.cells.buffer as SharedArrayBuffer,
+      report: (_level, event, fields) => this.reports.push({ event, fields }),
+      metrics: new MetricsColumn(plan.metrics, 0),
+      serve: () => null,
+      receive: () => undefined,
+      watch: { checkMs: 50, pauseMs: 20, pauseMaxMs: 100 },
+    })
+    t.after(() => this.threads.close())
+  }
+
+  /** Resolves with `done`, or the reason of the failure. */
+  async outcome(kind: ScriptedTask['kind']): Promise<string> {
+    return this.threads.run({ task: { kind } as ScriptedTask, endMs: 0 }, []).then(
+      () => 'done',
+      (error: WorkerFailure) => error.reason,
+    )
+  }
+
+  async untilThere(threads: number): Promise<void> {
+    await eventually(`${threads} threads`, () => snapshotMetrics(this.#metrics).counts.workerThreads === threads)
+  }
+
+  /** Deaths that the log tells. */
+  get deaths(): readonly string[] {
+    return this.reports.map(({ event }) => event).filter(event => event.startsWith('worker died'))
+  }
+}
+
+for (const [what, failing] of [
+  ['the first replacement', [2]],
+  ['three replacements', [2, 3, 4]],
+] as const) {
+  test(`all threads are there again where ${what} ends at its start`, async t => {
+    const threads = new Threads(t, 2, failing)
+    threads.threads.start()
+    await threads.untilThere(2)
+    assert.equal(await threads.outcome('exit'), 'died')
+    await eventually('another start', () => threads.cells[STARTS]! > 3)
+    await threads.untilThere(2)
+    assert.equal(await threads.outcome('plan'), 'done')
+    const claimed = threads.deaths.filter(event => event.endsWith('a replacement starts')).length
+    assert.ok(claimed <= threads.cells[STARTS]! - 2, `${claimed} replacements, ${threads.cells[STARTS]} starts`)
+    const anew = threads.reports.filter(({ event }) => event === 'worker threads are missing; all start anew')
+    assert.ok(anew.length > 0)
+  })
+}
+
+test('a task that waits for a thread fails once none starts, and later ones run', async t => {
+  const threads = new Threads(t, 1, [1])
+  assert.equal(await threads.outcome('exit'), 'died')
+  assert.equal(await threads.outcome('plan'), 'died')
+  await eventually('another start', () => threads.cells[STARTS] === 3)
+  await threads.untilThere(1)
+  assert.equal(await threads.outcome('plan'), 'done')
+})
+
+test('threads that cannot start at first start later, with growing pauses', async t => {
+  const threads = new Threads(t, 1, [0, 1, 2, 3])
+  assert.equal(await threads.outcome('plan'), 'died')
+  await threads.untilThere(1)
+  assert.equal(await threads.outcome('plan'), 'done')
+  const pauses = threads.reports.flatMap(({ fields }) => (fields.PAUSE_MS === undefined ? [] : [fields.PAUSE_MS]))
+  assert.deepEqual(pauses.slice(0, 2), [20, 40])
+})
+
+test('tasks of threads that are replaced end there', async t => {
+  const threads = new Threads(t, 2, [2])
+  threads.threads.start()
+  await threads.untilThere(2)
+  const resting = threads.outcome('rest')
+  let isOver = false
+  void resting.then(() => {
+    isOver = true
+  })
+  assert.equal(await threads.outcome('exit'), 'died')
+  await eventually('another start', () => threads.cells[STARTS] === 5)
+  // The thread with the task that rests, and two others.
+  await threads.untilThere(3)
+  assert.equal(isOver, false)
+  threads.threads.close()
+  assert.equal(await resting, 'died')
+})
