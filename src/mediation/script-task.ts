@@ -8,11 +8,17 @@ export type ScriptValue = string | number | boolean | { readonly json: unknown }
 
 /**
  * `inline`: text of a sequence; `line` is its first line in `label`. `entry`: text of a local entry or file, whose
- * function is called. `module`: an ES module inside the configuration folder, whose exported function is called.
+ * function is called; `line` is 1, or less behind the texts that it includes. `module`: an ES module inside the configuration folder, whose exported function is called.
  */
 export type ScriptSource =
   | { readonly kind: 'inline'; readonly text: string; readonly label: string; readonly line: number }
-  | { readonly kind: 'entry'; readonly text: string; readonly label: string; readonly function: string }
+  | {
+      readonly kind: 'entry'
+      readonly text: string
+      readonly label: string
+      readonly line: number
+      readonly function: string
+    }
   | { readonly kind: 'module'; readonly path: string; readonly function: string }
 
 /** A message on its way to a script. The texts stand apart from the rest, which is sent as JSON. */

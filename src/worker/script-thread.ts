@@ -58,7 +58,7 @@ const modules = new ModuleCache((workerData as ScriptThreadData).home)
 function compiled(source: Exclude<ScriptSource, { kind: 'module' }>): vm.Script {
   const { text, label } = source
   const call = source.kind === 'entry' ? `\n;${source.function}(mc)` : ''
-  const line = source.kind === 'inline' ? source.line : 1
+  const { line } = source
   const key = `${label}:${line}:${call}:${text}`
   let script = scripts.get(key)
   if (script === undefined) {

@@ -50,6 +50,23 @@ const JSON_SCRIPTS: readonly (readonly [code: string, given: unknown, expected: 
   ],
 ]
 
+test('a script finds the functions of the texts that it includes, and its errors name its own lines', async t => {
+  const files = {
+    'scripts/main.js': 'function mediate(mc) {\n  mc.setPayloadJSON({ is: twice(mc.getPayloadJSON().n) + added })\n}',
+    'scripts/fails.js': 'function mediate(mc) {\n  throw new Error(twice(1))\n}',
+    'scripts/twice.js': 'function twice(n) {\n  return 2 * n\n}',
+    'synapse-configs/default/local-entries/added.xml': '<localEntry key="added">var added = 100</localEntry>',
+  }
+  const of = (key: string) =>
+    `<script language="js" key="${key}"><include key="scripts/twice.js"/><include key="added"/></script>`
+  const texts = { request: of('scripts/main.js'), others: { fails: of('scripts/fails.js') } }
+  const worker = await startWorker(t, texts, { home: temporaryHome(t, files) })
+  assert.equal(textOf(messageOf(await worker.run({ body: json('{"n":4}') }))), '{"is":108}')
+  const failed = await worker.run({ body: json('{}') }, ['fails'])
+  assert.ok(failed.kind === 'faults')
+  assert.match(failed.fault.cause, /scripts\/fails\.js:2/)
+})
+
 /** One worker for all rows of a table; each row has a sequence, whose name has its index. */
 function workerOf(rows: readonly (readonly [code: string, ...unknown[]])[], options: GatewayOptions = {}) {
   const others = Object.fromEntries(rows.map(([code], at) => [`row${at}`, script(code)]))

@@ -14,7 +14,14 @@ import type { SequenceParser } from '../sequence-parser.ts'
 /** `key`: an ES module, or a local entry or file with the text of functions. */
 type ScriptSettings =
   | { readonly kind: 'inline'; readonly text: string; readonly line: number }
-  | { readonly kind: 'module' | 'entry'; readonly key: string; readonly function: string }
+  | { readonly kind: 'module'; readonly key: string; readonly function: string }
+  | {
+      readonly kind: 'entry'
+      readonly key: string
+      readonly function: string
+      /** Keys of the texts in front of it. */
+      readonly includes: readonly string[]
+    }
 
 const JAVASCRIPT = ['js', 'javascript', 'nashornJs', 'rhinoJs', 'graalJs']
 const TEXT_MAX = 65_536
@@ -32,11 +39,8 @@ export const script = mediator<ScriptSettings>({
     if (element.has('timeout')) {
       parser.warn(element, 'timeout', 'has no effect', 'mediation.synapse.script_mediator_timeout limits all scripts')
     }
-    for (const child of element.children) {
-      const hint = 'write code within <![CDATA[ ]]>; a module imports other files'
-      parser.error(child, '', 'is not an element of <script>', hint)
-    }
-    return element.has('key') ? ofKey(element, parser) : inline(element, parser)
+    const includes = parseIncludes(element, parser)
+    return element.has('key') ? ofKey(element, includes, parser) : inline(element, parser)
   },
 
   needs: () => 'worker',
@@ -85,7 +89,26 @@ function syntaxErrorOf(text: string, line: number): string {
   }
 }
 
-function ofKey(element: XmlElement, parser: SequenceParser): ScriptSettings | undefined {
+/** Keys of `<include>`. */
+function parseIncludes(element: XmlElement, parser: SequenceParser): readonly string[] {
+  return element.children.flatMap(child => {
+    const isModule = element.attribute('key').endsWith('.mjs')
+    if (child.name !== 'include' || !element.has('key') || isModule) {
+      const hint = 'write code within <![CDATA[ ]]>; a module imports other files; <include> needs key'
+      parser.error(child, '', `is not an element of ${isModule ? 'a module' : '<script>'}`, hint)
+      return []
+    }
+    parser.checkAttributes(child, ['key'])
+    parser.checkElements(child, [])
+    parser.checkNoText(child)
+    const key = parser.required(child, 'key')
+    if (key === undefined) return []
+    parser.uses(child, 'text', key)
+    return [key]
+  })
+}
+
+function ofKey(element: XmlElement, includes: readonly string[], parser: SequenceParser): ScriptSettings | undefined {
   const key = parser.required(element, 'key')
   if (key === undefined) return undefined
   if (element.nodes.some(node => typeof node === 'string' && node.trim() !== '')) {
@@ -98,7 +121,7 @@ function ofKey(element: XmlElement, parser: SequenceParser): ScriptSettings | un
   }
   const isModule = key.endsWith('.mjs')
   parser.uses(element, isModule ? 'module' : 'text', key)
-  return { kind: isModule ? 'module' : 'entry', key, function: name }
+  return isModule ? { kind: 'module', key, function: name } : { kind: 'entry', key, function: name, includes }
 }
 
 async function sourceOf(
@@ -109,5 +132,9 @@ async function sourceOf(
   if (settings.kind === 'inline') return { ...settings, label }
   const { key, function: name } = settings
   if (settings.kind === 'module') return { kind: 'module', path: key, function: name }
-  return { kind: 'entry', text: await text(key), label: key, function: name }
+  const included = await Promise.all(settings.includes.map(text))
+  const before = included.map(each => `${each}\n`).join('')
+  // Lines are counted from the first one of the script itself.
+  const line = 1 - (before.split('\n').length - 1)
+  return { kind: 'entry', text: before + (await text(key)), label: key, line, function: name }
 }
