@@ -66,7 +66,7 @@ const refused: readonly (readonly [steps: string, key: string, expected: string]
   ['<callout/>', 'callout/serviceURL', 'is missing'],
   ['<callout serviceURL="jms:/q"/>', 'callout/serviceURL', 'must be an http'],
   [`<callout ${CALLOUT}><enableSec/></callout>`, 'enableSec', 'is not an element of <callout>'],
-  [`<callout ${CALLOUT}><target xpath="//a"/></callout>`, 'target/xpath', 'is not supported'],
+  [`<callout ${CALLOUT}><target xpath="1"/></callout>`, 'target/xpath = 1', 'is no path into the body'],
   ['<opa policy="a"/>', 'opa/serverUrl', 'is missing'],
   ['<scatter-gather><aggregation expression="json-eval($)"/><sequence/></scatter-gather>', 'sequence', 'is empty'],
   [
@@ -128,6 +128,31 @@ test('a kept response lives for 5,000 s, and a cache has 1,000 of them, unless i
     [20_000, 100],
   ])
 })
+
+test('the canonical callout loads', async () => {
+  const content = 's11:Body/child::*[fn:position()=1] | s12:Body/child::*[fn:position()=1]'
+  const steps = `<callout serviceURL="http://localhost:9000/services/SimpleStockQuoteService" action="urn:getQuote">
+    <source xpath="${content}"/><target xpath="${content}"/></callout>`
+  assert.deepEqual(await errorsOf(steps), [])
+})
+
+/** [result-target and more, aggregation, variable of the result, text of the expression] */
+const SCATTERED: readonly (readonly [attributes: string, aggregation: string, variable: string])[] = [
+  ['', '', ''],
+  ['result-target="Body"', '', ''],
+  ['result-target="Variable" target-variable="v"', '', 'v'],
+  ['result-target="servicesResult"', '', 'servicesResult'],
+  ['content-type="XML" root-element="all"', `expression="xpath('$body/node()')"`, ''],
+]
+
+for (const [attributes, aggregation, variable] of SCATTERED) {
+  test(`scatter-gather ${attributes} ${aggregation} has the variable "${variable}"`, async () => {
+    const { steps } = await planOf(
+      `<scatter-gather ${attributes}><aggregation ${aggregation}/>${TARGET}</scatter-gather>`,
+    )
+    assert.equal((steps[0]!.settings as { readonly variable: string }).variable, variable)
+  })
+}
 
 test('what follows a clone up to its aggregate belongs to the clone', async () => {
   const { steps } = await planOf(`<clone>${TARGET}</clone><log/><aggregate>${DONE}</aggregate><respond/>`)

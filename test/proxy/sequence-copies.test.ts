@@ -424,6 +424,54 @@ test('callout sends what its source finds as SOAP action, and keeps the response
   assert.match(passed!.head, /^X: \{"done":1\}\r$/m)
 })
 
+const ENVELOPE = (content: string) =>
+  `<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body>${content}</s:Body></s:Envelope>`
+
+test('callout puts the content of the response in the place that the XPath of its target finds', async t => {
+  const answer = says(200, ENVELOPE('<answer>1</answer>'), 'Content-Type: text/xml\r\n')
+  const backend = await startBackend(t, { '/service': answer, '/x': says(200, '{}') })
+  const content = 's11:Body/child::*[fn:position()=1]'
+  const request = `<payloadFactory><format>${ENVELOPE('<q xmlns="">2</q>')}</format></payloadFactory>
+    <property name="messageType" value="text/xml" scope="axis2"/>
+    <callout serviceURL="http://127.0.0.1:${backend.port}/service" action="urn:do">
+    <source xpath="${content}"/><target xpath="${content}"/></callout>`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  await ask('POST /a/x', '{}')
+  const [service, passed] = backend.received
+  assert.match(service!.body, /<q[^>]*>2<\/q>/)
+  assert.match(passed!.body, /Body><answer[^>]*>1<\/answer><\/\w+:Body>/)
+  assert.doesNotMatch(passed!.body, /<q/)
+})
+
+for (const target of ['<target type="property">p</target>', '<target type="variable">p</target>']) {
+  test(`a call with ${target} says the status of the answer in HTTP_SC`, async t => {
+    const backend = await startBackend(t, { '/fails': says(500, '{"why":1}'), '/x': says(200, '{}') })
+    const endpoint = `<endpoint><http method="get" uri-template="http://127.0.0.1:${backend.port}/fails"/></endpoint>`
+    const request = `<call>${endpoint}${target}</call>
+      <filter source="get-property('axis2', 'HTTP_SC')" regex="500">
+        <then><property name="HTTP_SC" value="502" scope="axis2"/><respond/></then></filter>`
+    const { ask } = await startCalls(t, { request }, backend.port)
+    assert.equal((await ask('POST /a/x', '{}'))[0], 502)
+  })
+}
+
+test('a request whose call was answered with 500 goes on to its endpoint', async t => {
+  const backend = await startBackend(t, { '/fails': says(500, '{"why":1}'), '/x': says(201, '{"n":1}') })
+  const endpoint = `<endpoint><http method="get" uri-template="http://127.0.0.1:${backend.port}/fails"/></endpoint>`
+  const request = `<call>${endpoint}<target type="property">p</target></call>`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  assert.deepEqual(await ask('POST /a/x', '{}'), [201, '{"n":1}'])
+})
+
+test('scatter-gather without an expression joins whole bodies, and a result-target may name the variable', async t => {
+  const backend = await startBackend(t, { '/one': says(200, '{"n":1}'), '/two': says(200, '{"n":2}') })
+  const branches = ['/one', '/two'].map(path => `<sequence>${callTo(backend.port, path)}</sequence>`).join('')
+  const request = `<scatter-gather result-target="both"><aggregation/>${branches}</scatter-gather>
+    <payloadFactory media-type="json"><format>\${vars.both}</format></payloadFactory><respond/>`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  assert.deepEqual(await ask(), [200, '[{"n":1},{"n":2}]'])
+})
+
 for (const [result, status, code] of [
   ['{"result":true}', 200, 0],
   ['{"result":false}', 403, 102555],

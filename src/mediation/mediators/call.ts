@@ -57,7 +57,11 @@ export const call = mediator<CallSettings>({
       applyFormat(request, endpoint.form)
       const response = await callBackend(request, endpoint, isBlocking)
       if (target.kind === 'message') message.becomeResponse(response)
-      else message.set(target.scope, target.name, valueOfPayload(response.payload))
+      else {
+        message.set(target.scope, target.name, valueOfPayload(response.payload))
+        // The message stays the request; its sequence asks by this property what became of the call.
+        message.set('axis2', 'HTTP_SC', response.head.status)
+      }
       return true
     }
   },

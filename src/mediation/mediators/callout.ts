@@ -1,16 +1,22 @@
 /**
- * `<callout>`: a blocking call whose request is what `<source>` finds; the response becomes a property, or the message
- * where `<target>` has no key.
+ * `<callout>`: a blocking call whose request is what `<source>` finds; the response becomes a property, takes the place
+ * that `<target>` finds, or becomes the message.
  */
 import type { XmlElement } from '../../config/xml.ts'
 import { applyFormat, callBackend } from '../backend-calls.ts'
 import { endpointOfUrl } from '../endpoint-parser.ts'
 import type { SequenceEndpoint } from '../endpoint-plan.ts'
-import type { Expression } from '../expression.ts'
-import { mediator } from '../mediator.ts'
-import type { Message } from '../message.ts'
-import { payloadOfValue, valueOfPayload } from '../payload-value.ts'
+import type { Expression, JsonPath, XPathExpression } from '../expression.ts'
+import { compileNodes } from '../expression-compiler.ts'
+import { editAll, locate } from '../json-edit.ts'
+import { payloadElement } from '../json-xml.ts'
+import { type CompileContext, mediator } from '../mediator.ts'
+import type { Message, Payload } from '../message.ts'
+import { jsonOfPayload, payloadOfValue, valueOfPayload } from '../payload-value.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
+import { bodyOf, soapVersion } from '../soap.ts'
+import { XmlDocument } from '../xml-edit.ts'
+import type { XmlElementNode } from '../xml-tree.ts'
 
 interface CalloutSettings {
   readonly endpoint: SequenceEndpoint
@@ -19,9 +25,14 @@ interface CalloutSettings {
   readonly passesHeaders: boolean
   /** null: the payload of the message. */
   readonly source: Expression | null
-  /** Property of the response; '' for the message. */
-  readonly key: string
+  readonly target: Target
 }
+
+/** Where the response goes; `place`: its content is in place of what is found. */
+type Target =
+  | { readonly kind: 'message' }
+  | { readonly kind: 'property'; readonly name: string }
+  | { readonly kind: 'place'; readonly at: JsonPath | XPathExpression }
 
 export const callout = mediator<CalloutSettings>({
   name: 'callout',
@@ -41,8 +52,7 @@ export const callout = mediator<CalloutSettings>({
     const from = parser.only(element, 'source')
     const to = parser.only(element, 'target')
     if (from !== undefined) parser.checkAttributes(from, ['xpath', 'key', 'type'])
-    if (to !== undefined) parser.checkAttributes(to, ['xpath', 'key', 'type'])
-    if (to?.has('xpath')) return parser.error(to, 'xpath', 'is not supported', 'write key, and <enrich> behind it')
+    const target = parseTarget(to, parser)
     const ofProperty = from?.has('key') === true
     const source: Expression | null | undefined = ofProperty
       ? { kind: 'property', scope: 'default', name: from.attribute('key') }
@@ -50,13 +60,15 @@ export const callout = mediator<CalloutSettings>({
         ? parser.expression(from, 'xpath')
         : null
     if (endpoint === undefined || passesHeaders === undefined || source === undefined) return undefined
+    if (target === undefined) return undefined
     parser.use(endpoint)
-    return { endpoint, action: element.attribute('action'), passesHeaders, source, key: to?.attribute('key') ?? '' }
+    return { endpoint, action: element.attribute('action'), passesHeaders, source, target }
   },
 
   needs: () => 'worker',
 
-  compile({ endpoint, action, passesHeaders, source, key }, context) {
+  compile({ endpoint, action, passesHeaders, source, target }, context) {
+    const receive = compileTarget(target, context)
     const evaluate = source === null ? null : context.compileExpression(source)
     return async message => {
       const request = message.copy()
@@ -67,12 +79,60 @@ export const callout = mediator<CalloutSettings>({
       request.set('axis2', 'REST_URL_POSTFIX', '')
       applyFormat(request, endpoint.form)
       const response = await callBackend(request, endpoint, true)
-      if (key === '') message.becomeResponse(response)
-      else message.set('default', key, valueOfPayload(response.payload))
+      receive(message, response)
       return true
     }
   },
 })
+
+function parseTarget(to: XmlElement | undefined, parser: SequenceParser): Target | undefined {
+  if (to === undefined) return { kind: 'message' }
+  parser.checkAttributes(to, ['xpath', 'key', 'type'])
+  if (!to.has('xpath')) return to.has('key') ? { kind: 'property', name: to.attribute('key') } : { kind: 'message' }
+  const expression = parser.expression(to, 'xpath')
+  if (expression === undefined || expression.kind === 'xpath') return expression && { kind: 'place', at: expression }
+  if (expression.kind === 'json-path') return { kind: 'place', at: expression.path }
+  return parser.error(to, 'xpath', 'is no path into the body', 'write //a or json-eval($.a)', to.attribute('xpath'))
+}
+
+/** A message that stays the request has the status of the response in HTTP_SC. */
+function compileTarget(target: Target, context: CompileContext): (message: Message, response: Message) => void {
+  if (target.kind === 'message') return (message, response) => message.becomeResponse(response)
+  const put = target.kind === 'place' ? compilePlace(target.at, context) : null
+  return (message, response) => {
+    if (target.kind === 'property') message.set('default', target.name, valueOfPayload(response.payload))
+    else if (put?.(message, response.payload) === false) context.warn('the target of the response is not there')
+    message.set('axis2', 'HTTP_SC', response.head.status)
+  }
+}
+
+/** The closure returns false where there is no such place. */
+function compilePlace(at: JsonPath | XPathExpression, { warn }: CompileContext) {
+  if (!('kind' in at)) {
+    return (message: Message, payload: Payload | null): boolean => {
+      const { json } = message
+      const places = json === undefined ? [] : locate(at, json)
+      if (places.length > 0) message.json = editAll(json!, places, () => jsonOfPayload(payload))
+      return places.length > 0
+    }
+  }
+  const find = compileNodes(at, warn)
+  return (message: Message, payload: Payload | null): boolean => {
+    const document = new XmlDocument(message.payload)
+    const [place] = find(message, document.root)
+    if (place === undefined) return false
+    document.replace(place, contentOf(payload))
+    message.payload = document.payload()
+    return true
+  }
+}
+
+/** What a response holds: of SOAP, the elements of the Body. */
+function contentOf(payload: Payload | null): readonly XmlElementNode[] {
+  if (payload === null) return []
+  const root = payloadElement(payload)
+  return soapVersion(root, 'Envelope') === undefined ? [root] : bodyOf(root)
+}
 
 function endpointOfAddress(element: XmlElement, parser: SequenceParser): SequenceEndpoint | undefined {
   const url = parser.required(element, 'serviceURL')

@@ -32,6 +32,8 @@ interface ScatterSettings {
 
 /** Property that carries the enclosing element to the aggregate. */
 const ENCLOSING = 'scatter-gather.enclosing'
+// biome-ignore lint/suspicious/noTemplateCurlyInString: an expression of the language
+const WHOLE_BODY = '${payload}'
 const NO_STEPS: Branch = { key: '', steps: [] }
 const TIMEOUT_MAX_MS = 3_600_000
 /** Attributes of the result under both of their names. */
@@ -46,15 +48,9 @@ export const scatterGather = mediator<ScatterSettings>({
 
   parse(element, parser) {
     const parallel = parser.choice(element, 'parallel-execution', ['true', 'false'], 'true')
-    const result = parser.choice(
-      element,
-      given(element, RESULT_TARGETS),
-      ['Body', 'Variable', 'body', 'variable'],
-      'Body',
-    )
     const type = parser.choice(element, given(element, RESULT_TYPES), ['JSON', 'XML'], 'JSON')
-    const variable = result?.toLowerCase() === 'variable' ? parser.required(element, 'target-variable') : ''
-    const aggregation = parseAggregation(parser.only(element, 'aggregation'), element, parser)
+    const variable = variableOf(element, parser)
+    const aggregation = parseAggregation(parser.only(element, 'aggregation'), element, type === 'XML', parser)
     const branches = element.children.filter(({ name }) => name !== 'aggregation')
     const targets = branches.map(child => parseBranch(child, parser))
     if (targets.length === 0) return parser.error(element, '', 'has no <sequence>', 'add one for each branch')
@@ -63,7 +59,7 @@ export const scatterGather = mediator<ScatterSettings>({
       return parser.error(element, rootAttribute, 'is missing', 'name the root element of the result')
     }
     if (variable === undefined || aggregation === undefined || targets.includes(undefined)) return undefined
-    if (parallel === undefined || result === undefined || type === undefined) return undefined
+    if (parallel === undefined || type === undefined) return undefined
     return {
       isParallel: parallel === 'true',
       variable,
@@ -119,12 +115,16 @@ export const scatterGather = mediator<ScatterSettings>({
 function parseAggregation(
   aggregation: XmlElement | undefined,
   element: XmlElement,
+  isXml: boolean,
   parser: SequenceParser,
 ): ScatterSettings['aggregation'] | undefined {
   if (aggregation === undefined) return parser.error(element, '', 'has no <aggregation>', 'add it')
   parser.checkElements(aggregation, [])
   parser.checkAttributes(aggregation, ['expression', 'condition', 'timeout', 'min-messages', 'max-messages'])
-  const expression = parser.expression(aggregation, 'expression')
+  const text = aggregation.attribute('expression') || (isXml ? '$body/*' : WHOLE_BODY)
+  // The documented xpath('…') is a function of `${…}`.
+  const isCall = /^\s*xpath\(/.test(text)
+  const expression = parser.expressionIn(aggregation, isCall ? `\${${text}}` : text, 'expression')
   const condition = aggregation.has('condition') ? parser.expression(aggregation, 'condition') : null
   const timeoutMs = parseNumber(aggregation, 'timeout', TIMEOUT_MAX_MS, parser)
   const min = parseCount(aggregation, 'min-messages', parser)
@@ -132,6 +132,13 @@ function parseAggregation(
   if (expression === undefined || condition === undefined || timeoutMs === undefined) return undefined
   if (min === undefined || max === undefined) return undefined
   return { expression, condition, timeoutMs, min, max }
+}
+
+/** The variable of the result, which the target itself may name; '' for the body. */
+function variableOf(element: XmlElement, parser: SequenceParser): string | undefined {
+  const target = element.attribute(given(element, RESULT_TARGETS))
+  if (['', 'body'].includes(target.toLowerCase())) return ''
+  return target.toLowerCase() === 'variable' ? parser.required(element, 'target-variable') : target
 }
 
 /** The name of an attribute that the element uses; the first one if none. */
