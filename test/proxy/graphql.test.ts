@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test, type TestContext } from 'node:test'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import { loadProjects, mediationsOf } from '../harness/contracts.ts'
 import { GRAPHQL_FILES, GRAPHQL_OPERATIONS } from '../harness/graphql.ts'
 import { connectPeer } from '../harness/peers.ts'
@@ -29,13 +30,18 @@ async function start(t: TestContext, policies: readonly ThrottlingPolicy[] = [],
   t.after(() => running.gateway.stop())
   running.apply(policies)
   running.token('app', {}, 'g')
-  const ask = async (request: string, body: string, claims: Claims | null, lines = JSON_LINE): Promise<Answer> => {
+  const ask = async (
+    request: string,
+    body: string | Buffer,
+    claims: Claims | null,
+    lines = JSON_LINE,
+  ): Promise<Answer> => {
     const before = backend.received.length
     const client = await connectPeer(running.gateway.port)
     const bearer = claims === null ? '' : `Authorization: Bearer ${running.control.token('app', claims)}\r\n`
-    const length = body === '' ? '' : `${lines}Content-Length: ${Buffer.byteLength(body)}\r\n`
-    client.send(`${request} HTTP/1.1\r\nHost: h\r\n${bearer}${length}\r\n`)
-    client.send(Buffer.from(body).toString('latin1'))
+    const length = /chunked/.test(lines) ? '' : `Content-Length: ${Buffer.byteLength(body)}\r\n`
+    client.send(`${request} HTTP/1.1\r\nHost: h\r\n${bearer}${body === '' ? '' : lines + length}\r\n`)
+    client.send(Buffer.from(body))
     const { status, body: text } = await takeResponse(client)
     client.destroy()
     const fault = text.startsWith('{"fault"')
@@ -51,6 +57,7 @@ const JSON_LINE = 'Content-Type: application/json\r\n'
 const GRAPHQL_LINE = 'Content-Type: application/graphql\r\n'
 const POST = 'POST /g'
 const READ = { scope: ['read'] }
+const chunked = (text: string) => `${[...text].map(each => `1\r\n${each}\r\n`).join('')}0\r\n\r\n`
 const ask = (query: string, more: Claims = {}) => JSON.stringify({ query, ...more })
 
 const HASH = createHash('sha256').update('{open}').digest('hex')
@@ -183,6 +190,60 @@ test('each root field of a query is authorised, and the backend gets nothing of 
     assert.equal(answer.code, code, `${what}: ${answer.status} ${answer.description}`)
     assert.equal(answer.received.length, code === 0 ? 1 : 0, what)
     assert.match(answer.description, description, what)
+  }
+})
+
+const GET_NAMED = (operationName: string) =>
+  `GET /g?query=${encodeURIComponent('query A($i:ID){hero(id:$i){name}} query B{open}')}&operationName=${operationName}`
+
+/** [what, request line, body, lines, claims, code or 0]. */
+const WIRE: readonly (readonly [string, string, string | Buffer, string, Claims, number])[] = [
+  ['the named operation of GET', `${GET_NAMED('A')}&variables=%7B%22i%22%3A%221%22%7D`, '', '', READ, 0],
+  ['the named operation of GET, without its scope', GET_NAMED('A'), '', '', {}, 900910],
+  ['the other operation of GET', GET_NAMED('B'), '', '', {}, 0],
+  ['no operation of GET has the name', GET_NAMED('C'), '', '', READ, 900422],
+  ['variables of GET that are no JSON', `${GET_NAMED('B')}&variables=%7B`, '', '', READ, 900422],
+  ['variables of GET that repeat', `${GET_NAMED('B')}&variables=%7B%22i%22%3A1%2C%22i%22%3A2%7D`, '', '', READ, 900422],
+  ['a query in gzip', POST, gzipSync(ask('{hero{name}}')), `${JSON_LINE}Content-Encoding: gzip\r\n`, READ, 0],
+  [
+    'a query in gzip, without its scope',
+    POST,
+    gzipSync(ask('{hero{name}}')),
+    `${JSON_LINE}Content-Encoding: gzip\r\n`,
+    {},
+    900910,
+  ],
+  ['a query in chunks', POST, chunked(ask('{hero{name}}')), `${JSON_LINE}Transfer-Encoding: chunked\r\n`, READ, 0],
+  [
+    'a query in chunks, without its scope',
+    POST,
+    chunked(ask('{hero{name}}')),
+    `${JSON_LINE}Transfer-Encoding: chunked\r\n`,
+    {},
+    900910,
+  ],
+  ['an operation of users, asked for by one', POST, ask('{mine}'), JSON_LINE, {}, 0],
+  [
+    'an operation of users, asked for by an application',
+    POST,
+    ask('{mine}'),
+    JSON_LINE,
+    { aut: 'APPLICATION' },
+    900905,
+  ],
+]
+
+test('a query is found in chunks, in gzip and in a target, and its operation may be of users alone', async t => {
+  const { ask: send, backend } = await start(t)
+  for (const [what, request, body, lines, claims, code] of WIRE) {
+    const answer = await send(request, body, claims, lines)
+    assert.deepEqual(
+      [answer.code, answer.received.length],
+      [code, code === 0 ? 1 : 0],
+      `${what}: ${answer.description}`,
+    )
+    if (code !== 0 || !lines.includes('gzip')) continue
+    assert.equal(gunzipSync(Buffer.from(backend.received.at(-1)!.body, 'latin1')).toString(), ask('{hero{name}}'))
   }
 })
 
