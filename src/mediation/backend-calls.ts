@@ -64,7 +64,7 @@ export async function callBackend(
   isBlocking: boolean,
 ): Promise<Message> {
   const services = servicesOf(request)
-  const transferred = services.transfer(request)
+  const transferred = services.transfer(request, isBlocking)
   const message = { ...transferred, status: 0, reason: '', state: stateForTemplates(transferred) }
   const result = await ask(services, {
     kind: 'backend',
@@ -79,7 +79,7 @@ export async function callBackend(
     message,
   })
   if (result.kind === 'fault') throw new MediationFault(result.fault)
-  return services.received(result.message)
+  return services.received(result.message, isBlocking)
 }
 
 /** As `callBackend`, without an endpoint of its own: to `To`, where that is a URL, else to the endpoint of the API. */

@@ -89,10 +89,10 @@ export interface TaskServices {
   /** The trace that calls of the task continue; null: they are not traced. */
   readonly trace: TraceLink | null
   readonly report: Report
-  /** The message as it would go on now, with its body. Throws MediationFault. */
-  transfer(message: Message): TransferredMessage
-  /** A message that came from elsewhere. */
-  received(transferred: TransferredMessage): Message
+  /** The message as it would go on now, with its body, or as a blocking call sends it. Throws MediationFault. */
+  transfer(message: Message, isBlocking?: boolean): TransferredMessage
+  /** A message that came from elsewhere; `isBlocking`: as the response to a blocking call. */
+  received(transferred: TransferredMessage, isBlocking?: boolean): Message
   /** Counts further copies of messages. Throws MediationFault beyond the limit of a task. */
   claimCopies(count: number): void
   /** Takes a share of the copies that are left, for each of `count` copies that run as tasks of their own. */

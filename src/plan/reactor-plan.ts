@@ -167,8 +167,16 @@ export interface WebSocketSequences {
 /** By the scheme of the endpoint URL. */
 export type WebSocketPlan = Readonly<Record<'ws' | 'wss', WebSocketSequences>>
 
-/** Longest time without progress of a call in milliseconds, by the transport of the backend; 0: no limit of its own. */
-export type BlockingTimeouts = Readonly<Record<'plain' | 'secured', number>>
+/** Settings of the blocking calls of sequences. */
+export interface BlockingCallSettings {
+  /** Longest time without progress of a call in milliseconds; 0: no limit of its own. */
+  readonly timeoutMs: number
+  /** The content type of a request in SOAP 1.2 does not carry the action. */
+  readonly omitsSoap12Action: boolean
+}
+
+/** By the transport of the backend. */
+export type BlockingCalls = Readonly<Record<'plain' | 'secured', BlockingCallSettings>>
 
 /** Limits of bodies that a reactor collects for flows, in bytes. */
 export interface BodyLimits {
@@ -214,8 +222,8 @@ export interface LivePlan {
   readonly warnOn500: { readonly plain: string; readonly secured: string }
   readonly faults: FaultPlan
   readonly webSockets: WebSocketPlan
-  /** Time-outs of blocking calls. */
-  readonly blockingTimeouts: BlockingTimeouts
+  /** `[transport.blocking_http]` and `[transport.blocking_https]`. */
+  readonly blockingCalls: BlockingCalls
   /** Endpoints that sequences name or contain. */
   readonly sequenceEndpoints: SequenceEndpointsPlan
   readonly throttling: ThrottlePlan

@@ -24,6 +24,7 @@ import { authPlan } from './auth-planning.ts'
 import { connectionLimits, openFileLimit } from './descriptor-planning.ts'
 import { hasTlsListener, planListeners } from './listener-planning.ts'
 import {
+  type BlockingCallSettings,
   type BodyLimits,
   CLIENT_SLOTS,
   type HandlersPlan,
@@ -204,9 +205,9 @@ export function livePlan(
       wordsOutcomes: planned.apis.some(wordsOutcomes),
     },
     webSockets: webSocketPlan(configuration, sequences),
-    blockingTimeouts: {
-      plain: configuration['transport.blocking_http']['sender.parameters.SO_TIMEOUT'],
-      secured: configuration['transport.blocking_https']['sender.parameters.SO_TIMEOUT'],
+    blockingCalls: {
+      plain: blockingCallSettings(configuration['transport.blocking_http']),
+      secured: blockingCallSettings(configuration['transport.blocking_https']),
     },
     sequenceEndpoints: planned.ofSequences.plans,
     throttling: throttlePlan(configuration, policies),
@@ -214,6 +215,13 @@ export function livePlan(
     workers: workerSettings(configuration),
     bodies: bodyLimits(configuration),
     formats: formatSettings(configuration),
+  }
+}
+
+function blockingCallSettings(keys: Configuration['transport.blocking_http']): BlockingCallSettings {
+  return {
+    timeoutMs: keys['sender.parameters.SO_TIMEOUT'],
+    omitsSoap12Action: keys['sender.parameters.OmitSOAP12Action'],
   }
 }
 

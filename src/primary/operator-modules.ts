@@ -65,7 +65,9 @@ function handlerWarnings(configuration: Configuration): readonly Diagnostic[] {
 /** Message builders and formatters. */
 function formatModules(configuration: Configuration): readonly Named[] {
   const sides = ['builders', 'formatters'] as const
-  return sides.flatMap(side => namedFormats(configuration, side).map(({ key, path }) => [key, path] as const))
+  return (['', 'blocking.'] as const).flatMap(of =>
+    sides.flatMap(side => namedFormats(configuration, side, of).map(({ key, path }) => [key, path] as const)),
+  )
 }
 
 function modulesOfWorkers(configuration: Configuration): readonly Named[] {

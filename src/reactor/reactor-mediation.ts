@@ -100,7 +100,7 @@ export class ReactorMediation {
       endpoints: this.#targets,
       ownTargets: this.#ownTargets,
       idPrefix: newIdPrefix(),
-      blockingTimeouts: plan.blockingTimeouts,
+      blockingCalls: plan.blockingCalls,
       background: task => this.#workers.services.plain.background(task),
       traces: options.traces,
     })
@@ -118,7 +118,7 @@ export class ReactorMediation {
       applyTargets()
       this.#store.limits = live.bodies
       this.#timeoutMs = live.responseTimeoutMs
-      this.#calls.update(live.blockingTimeouts)
+      this.#calls.update(live.blockingCalls)
       this.#workers.deploy(live, apis)
     }
   }

@@ -4,8 +4,7 @@ import { CompiledSequences } from '../mediation/compiled-sequences.ts'
 // Sequences of a worker hold any mediator.
 import '../mediation/mediators/list.ts'
 import { type FlowStatistics, statisticsOf } from '../mediation/flow-statistics.ts'
-import { loadCustomFormats, NO_CUSTOM_FORMATS } from '../mediation/formats/custom-format.ts'
-import { MessageFormats } from '../mediation/formats/message-formats.ts'
+import type { MessageFormats } from '../mediation/formats/message-formats.ts'
 import { MediationFault } from '../mediation/mediation-fault.ts'
 import type { BodySource, Message } from '../mediation/message.ts'
 import { fromTransfer, toTransfer } from '../mediation/message-transfer.ts'
@@ -23,19 +22,15 @@ import type {
 import { ThreadCode } from './thread-code.ts'
 import type { TaskContext, TaskResult, TaskRunner } from './task-server.ts'
 import type { TaskTime } from './task-time.ts'
+import { type ThreadFormats, threadFormats } from './thread-formats.ts'
 
 export function flowRunner(context: TaskContext): TaskRunner {
   const sequences = new ThreadSequences(context)
   const code = new ThreadCode(context.plan, context.scriptMemory, context.marks)
-  const { formats: settings, home } = context.plan
-  const hasModules = Object.keys({ ...settings.builders, ...settings.formatters }).length > 0
-  let formats: MessageFormats | Promise<MessageFormats> = new MessageFormats(settings, NO_CUSTOM_FORMATS)
-  if (hasModules) {
-    formats = loadCustomFormats(home, settings).then(custom => (formats = new MessageFormats(settings, custom)))
-    // A task that needs them rejects.
-    formats.catch(() => undefined)
-  }
-  const start = (task: PackedTask, time: TaskTime, ready: MessageFormats) => {
+  let formats = threadFormats(context.plan.formats, context.plan.home)
+  // Where it rejects, so does each task.
+  if (formats instanceof Promise) formats.then(ready => (formats = ready)).catch(() => undefined)
+  const start = (task: PackedTask, time: TaskTime, ready: ThreadFormats) => {
     const result = new Flow(unpackTask(task), ready, sequences, context, code, time).run()
     return result instanceof Promise ? result.then(packed) : packed(result)
   }
@@ -85,7 +80,7 @@ interface FlowEnd extends TaskResult {
 /** One task, with its messages. */
 class Flow {
   readonly #task: FlowTask
-  readonly #formats: MessageFormats
+  readonly #formats: ThreadFormats
   readonly #sequences: ThreadSequences
   readonly #context: TaskContext
   readonly #time: TaskTime
@@ -101,7 +96,7 @@ class Flow {
 
   constructor(
     task: FlowTask,
-    formats: MessageFormats,
+    formats: ThreadFormats,
     sequences: ThreadSequences,
     context: TaskContext,
     code: ThreadCode,
@@ -117,17 +112,17 @@ class Flow {
     const { report } = context
     this.#services = {
       ...{ api, flow, own, gathers: gathering !== undefined, calls: callsOf(task), trace, report, code },
-      limits: formats.limits,
+      limits: formats.all.limits,
       call: call => this.#call(call),
       isOver: () => time.isOver,
-      transfer: message => this.#transferred(message, null),
-      received: transferred => this.#received(transferred),
+      transfer: (message, isBlocking = false) => this.#transferred(message, null, isBlocking),
+      received: (transferred, isBlocking = false) => this.#received(transferred, isBlocking),
       claimCopies: count => this.#claimCopies(count),
       shareCopies: count => this.#shareCopies(count),
       respond: copy => this.#respond(copy),
       parse: (content, contentType) => {
         const body = { kind: 'bytes', bytes: typeof content === 'string' ? Buffer.from(content) : content } as const
-        return this.#formats.source(body, contentType, '', false).build('')
+        return this.#formats.all.source(body, contentType, '', false).build('')
       },
     }
     this.#ofResponses = { ...this.#services, flow: 'response' }
@@ -179,7 +174,7 @@ class Flow {
 
   run(): FlowEnd | Promise<FlowEnd> {
     const { api, sequences, message: transferred } = this.#task
-    const message = this.#received(transferred)
+    const message = this.#received(transferred, false)
     const own = message.bodySource
     const kind = this.#sequences.of(api).runToEnd(sequences, message)
     return kind instanceof Promise ? kind.then(kind => this.#end(kind, message, own)) : this.#end(kind, message, own)
@@ -189,7 +184,7 @@ class Flow {
     if (kind === 'drops') return plain({ kind })
     if (kind === 'faults') return plain(faultResult(message.fault!, message))
     try {
-      const { value, transfer } = withOwnBuffer(this.#transferred(message, own))
+      const { value, transfer } = withOwnBuffer(this.#transferred(message, own, false))
       return { value: { kind, message: value, endpoint: message.endpoint } satisfies FlowResult, transfer }
     } catch (error) {
       if (!(error instanceof MediationFault)) throw error
@@ -197,8 +192,12 @@ class Flow {
     }
   }
 
-  #received(transferred: TransferredMessage): Message {
-    const source = this.#formats.sourceOf(transferred)
+  #formatsFor(isBlocking: boolean): MessageFormats {
+    return isBlocking ? this.#formats.ofBlockingCalls : this.#formats.all
+  }
+
+  #received(transferred: TransferredMessage, isBlocking: boolean): Message {
+    const source = this.#formatsFor(isBlocking).sourceOf(transferred)
     if (source !== null) this.#bodies.set(source, transferred.body)
     const message = fromTransfer(transferred, source)
     message.task = this.#services
@@ -206,8 +205,9 @@ class Flow {
   }
 
   /** `own`: the source of the body that the reactor holds, which need not be sent back. Throws MediationFault. */
-  #transferred(message: Message, own: BodySource | null): TransferredMessage {
-    const transferred = toTransfer(message, message => this.#formats.format(message), this.#context.report)
+  #transferred(message: Message, own: BodySource | null, isBlocking: boolean): TransferredMessage {
+    const formats = this.#formatsFor(isBlocking)
+    const transferred = toTransfer(message, message => formats.format(message), this.#context.report)
     const source = message.bodySource
     if (transferred.body.kind !== 'untouched' || source === null || source === own) return transferred
     return { ...transferred, body: this.#bodies.get(source)! }

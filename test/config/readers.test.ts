@@ -116,6 +116,12 @@ class = "modules/format.js"
 [[custom_message_formatters]]
 content_type = "application/x-own"
 class = "modules/format.js"
+[[blocking.custom_message_builders]]
+content_type = "application/x-own"
+class = "modules/format.js"
+[[blocking.custom_message_formatters]]
+content_type = "application/x-own"
+class = "modules/format.js"
 `
 
 /** A node with every part, on the embedded database. */

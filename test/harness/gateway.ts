@@ -142,6 +142,7 @@ export interface Changes extends Partial<Omit<LivePlan, 'http' | 'https'>> {
 /** Slots of the shared tables reserved for reloads. */
 const SPARE_SLOTS = 64
 
+const BLOCKING_CALLS = { timeoutMs: 60_000, omitsSoap12Action: false }
 const home = mkdtempSync(join(tmpdir(), 'sluice-test-'))
 writeFileSync(join(home, 'deployment.toml'), '')
 process.once('exit', () => rmSync(home, { recursive: true, force: true }))
@@ -217,7 +218,7 @@ export function planGateway(
     faults: DEFAULT_FAULTS,
     webSockets: NO_SOCKETS,
     sequenceEndpoints: {},
-    blockingTimeouts: { plain: 60_000, secured: 60_000 },
+    blockingCalls: { plain: BLOCKING_CALLS, secured: BLOCKING_CALLS },
     responseTimeoutMs: configuration.mediation['synapse.global_timeout_interval'],
     resourceCacheMs: 900_000,
     auth: { ...authPlan(configuration), ...authChanges },

@@ -104,12 +104,16 @@ test('a reload of API files ignores the configuration file, with errors or witho
   assert.equal((await reloader.run('all')).outcome, 'refused')
 })
 
-test('a reload changes SO_TIMEOUT of blocking calls, and no key that takes a restart', async t => {
+test('a reload changes the settings of blocking calls, and no key that takes a restart', async t => {
   const { reloader, home, active } = await gateway(t)
-  const keys = ['[transport.blocking_https]', 'sender.parameters.SO_TIMEOUT = 5', '[mediation]', 'handlers.timeout = 5']
+  const blocking = ['[transport.blocking_https]', 'sender.parameters.SO_TIMEOUT = 5']
+  const keys = [...blocking, 'sender.parameters.OmitSOAP12Action = true', '[mediation]', 'handlers.timeout = 5']
   put(home, 'deployment.toml', keys.join('\n'))
   assert.equal((await reloader.run('all')).outcome, 'applied')
-  assert.deepEqual(active.live.blockingTimeouts, { plain: 60_000, secured: 5 })
+  assert.deepEqual(active.live.blockingCalls, {
+    plain: { timeoutMs: 60_000, omitsSoap12Action: false },
+    secured: { timeoutMs: 5, omitsSoap12Action: true },
+  })
   assert.equal(active.configured.configuration.mediation['handlers.timeout'], 5000)
 })
 

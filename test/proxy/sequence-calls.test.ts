@@ -1,8 +1,12 @@
 /** Calls of sequences to backends, end to end: real worker threads, scripted backends. */
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
 import { test } from 'node:test'
+import { examine } from '../../src/config/load.ts'
+import { formatSettings } from '../../src/mediation/formats/format-settings.ts'
+import { temporaryHome } from '../config/temporary-home.ts'
 import { refusingPort } from '../harness/peers.ts'
-import { address, callTo, says, startBackend, startCalls } from '../harness/sequence-calls.ts'
+import { address, callTo, type Reaction, says, startBackend, startCalls } from '../harness/sequence-calls.ts'
 
 const json = (value: unknown) => JSON.stringify(value)
 
@@ -177,10 +181,86 @@ test('a call obeys the time-out of its endpoint', async t => {
 test('a blocking call obeys SO_TIMEOUT of the blocking transport', async t => {
   const backend = await startBackend(t, { '/slow/x': () => null })
   const request = `<call blocking="true">${address(backend.port, '/slow')}</call><respond/>`
-  const blockingTimeouts = { plain: 200, secured: 60_000 }
-  const { ask } = await startCalls(t, { request }, backend.port, {}, { blockingTimeouts })
+  const plain = { timeoutMs: 200, omitsSoap12Action: false }
+  const blockingCalls = { plain, secured: { ...plain, timeoutMs: 60_000 } }
+  const { ask } = await startCalls(t, { request }, backend.port, {}, { blockingCalls })
   assert.equal(JSON.parse((await ask())[1]).fault.code, 101504)
 })
+
+/** Modules that mark what they build and write with their name. */
+const marking = (name: string) => `
+  export const build = bytes => ({ text: '${name} built ' + Buffer.from(bytes) })
+  export const format = payload => '${name} wrote ' + payload.text`
+
+/** Lines of deployment.toml, and what calls of text/plain get back; what is sent was built as all messages are. */
+const BLOCKING_FORMATS: readonly (readonly [what: string, toml: string, blocking: string, other: string])[] = [
+  [
+    'blocking.message_builders and message_formatters',
+    '[blocking.message_builders]\ntext_plain = "b.mjs"\n[blocking.message_formatters]\ntext_plain = "b.mjs"',
+    'b built b wrote x',
+    'x',
+  ],
+  [
+    'blocking.custom_message_builders and custom_message_formatters',
+    ['builders', 'formatters']
+      .map(side => `[[blocking.custom_message_${side}]]\ncontent_type = "text/plain"\nclass = "b.mjs"`)
+      .join('\n'),
+    'b built b wrote x',
+    'x',
+  ],
+  [
+    'the keys of all messages, where there are no blocking ones',
+    '[message_builders]\ntext_plain = "a.mjs"\n[message_formatters]\ntext_plain = "a.mjs"',
+    'a built a wrote a built x',
+    'a built a wrote a built x',
+  ],
+  [
+    'blocking keys before those of all messages',
+    '[message_builders]\ntext_plain = "a.mjs"\n[blocking.message_builders]\ntext_plain = "b.mjs"',
+    'b built a built x',
+    'a built a built x',
+  ],
+]
+
+for (const [what, toml, blocking, other] of BLOCKING_FORMATS) {
+  test(`calls obey ${what}`, async t => {
+    const home = temporaryHome(t, { 'deployment.toml': toml, 'a.mjs': marking('a'), 'b.mjs': marking('b') })
+    const { configuration, errors } = examine(home, [], join(home, 'data'))
+    assert.deepEqual(errors, [])
+    const echoes: Reaction = ({ body }) => [200, body, 'Content-Type: text/plain\r\n']
+    const backend = await startBackend(t, { '/echo/x': echoes })
+    const call = (attributes: string, to: string) =>
+      `<call ${attributes}>${address(backend.port, '/echo')}<source type="inline" contentType="text/plain">x</source>
+        <target type="property">${to}</target></call>`
+    const request = `${call('blocking="true"', 'one')}${call('', 'two')}<payloadFactory media-type="json">
+      <format>["$1","$2"]</format><args><arg expression="get-property('one')"/><arg expression="get-property('two')"/></args>
+      </payloadFactory><respond/>`
+    const options = { home, formats: formatSettings(configuration) }
+    const { ask } = await startCalls(t, { request }, backend.port, {}, options)
+    assert.deepEqual(await ask(), [200, json([blocking, other])])
+  })
+}
+
+for (const [omits, isBlocking, action] of [
+  [true, true, undefined],
+  [false, true, 'urn:x'],
+  [true, false, 'urn:x'],
+] as const) {
+  const sent = action === undefined ? 'no action' : 'its action'
+  test(`a ${isBlocking ? '' : 'non-'}blocking SOAP 1.2 call with OmitSOAP12Action ${omits} sends ${sent}`, async t => {
+    const backend = await startBackend(t, { '/x': says(200, '{}') })
+    const request = `<property name="SOAPAction" value="urn:x" scope="transport"/>
+      <payloadFactory media-type="xml"><format><a/></format></payloadFactory>
+      <property name="messageType" value="application/soap+xml" scope="axis2"/>
+      <call blocking="${isBlocking}">${address(backend.port)}</call><respond/>`
+    const plain = { timeoutMs: 60_000, omitsSoap12Action: omits }
+    const blockingCalls = { plain, secured: { ...plain, omitsSoap12Action: false } }
+    const { ask } = await startCalls(t, { request }, backend.port, {}, { blockingCalls })
+    assert.equal((await ask())[0], 200)
+    const type = /^content-type: (.*)\r$/im.exec(backend.received[0]!.head)![1]
+    assert.equal(type, `application/soap+xml; charset=UTF-8${action === undefined ? '' : `; action="${action}"`}`)
+  })
+}
 
 test('a call fails over to the next endpoint of a group', async t => {
   const closed = await refusingPort()

@@ -6,7 +6,6 @@ import { DAY_MS } from './passthru-keys.ts'
 const NO_LISTENER = 'the listeners of [transport.passthru_http] and passthru_https serve all clients'
 const OF_ENDPOINTS = 'blocking calls use the connections of the gateway to its endpoints, which are kept and limited'
 const HAS_LENGTH = 'a request of a sequence has a Content-Length, because its body is complete'
-const ACTION = 'the action of a SOAP 1.2 request is sent where a sequence sets it'
 const SERVLET = 'there is no servlet container'
 const UNBOUNDED = Number.MAX_SAFE_INTEGER
 
@@ -55,7 +54,9 @@ const senderKeys = {
     withSpecialValue(0, 'not given', integer(0, 'connections', 1, UNBOUNDED, 'Connections to one backend.')),
     OF_ENDPOINTS,
   ),
-  'sender.parameters.OmitSOAP12Action': inert(flag(false, 'Omit the action in SOAP 1.2 requests.'), ACTION),
+  'sender.parameters.OmitSOAP12Action': live(
+    flag(false, 'Leave the action out of the content type of SOAP 1.2 requests.'),
+  ),
   'sender.parameters.SO_TIMEOUT': live(
     duration(
       60_000,

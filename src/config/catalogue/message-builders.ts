@@ -1,8 +1,6 @@
-/** Message builders and formatters by content type; calls use those of the messages that pass. */
-import { allInert, type Key, live, repeatedSection, required, section } from '../key.ts'
+/** Message builders and formatters by content type; blocking calls may have their own. */
+import { type Key, live, repeatedSection, required, section } from '../key.ts'
 import { text } from '../kinds.ts'
-
-const BLOCKING = 'there is no blocking transport: calls use the builders and formatters of all messages'
 
 /** Key of `[message_builders]` -> media type. */
 const BUILT_TYPES = {
@@ -25,10 +23,16 @@ export const FORMATTED_TYPES = {
 
 type ModuleKeys<T> = { readonly [P in keyof T]: Key<string> }
 
-function modules<T extends Readonly<Record<string, string>>>(types: T, does: string): ModuleKeys<T> {
+const OF_CALLS = 'that of all messages'
+
+function modules<T extends Readonly<Record<string, string>>>(
+  types: T,
+  does: string,
+  otherwise = 'the built-in one',
+): ModuleKeys<T> {
   const keys = Object.entries(types).map(([name, type]) => [
     name,
-    live(text('', `ES module from the home folder on that ${does} ${type}; empty: the built-in one.`)),
+    live(text('', `ES module from the home folder on that ${does} ${type}; empty: ${otherwise}.`)),
   ])
   return Object.fromEntries(keys) as ModuleKeys<T>
 }
@@ -51,8 +55,8 @@ export const messageBuilders = section(
 
 export const blockingMessageBuilders = section(
   'blocking.message_builders',
-  'Message builders of the blocking transport, by content type.',
-  allInert(modules(BUILT_TYPES, 'reads'), BLOCKING),
+  'Message builders of blocking calls of sequences, by content type.',
+  modules(BUILT_TYPES, 'reads', OF_CALLS),
   ROLES,
 )
 
@@ -65,8 +69,8 @@ export const messageFormatters = section(
 
 export const blockingMessageFormatters = section(
   'blocking.message_formatters',
-  'Message formatters of the blocking transport, by content type.',
-  allInert(modules(FORMATTED_TYPES, 'writes'), BLOCKING),
+  'Message formatters of blocking calls of sequences, by content type.',
+  modules(FORMATTED_TYPES, 'writes', OF_CALLS),
   ROLES,
 )
 
@@ -79,8 +83,8 @@ export const customMessageBuilders = repeatedSection(
 
 export const blockingCustomMessageBuilders = repeatedSection(
   'blocking.custom_message_builders',
-  'A message builder of the blocking transport for a further content type.',
-  allInert(row('reads'), BLOCKING),
+  'A message builder of blocking calls for a further content type.',
+  row('reads'),
   ROLES,
 )
 
@@ -93,7 +97,7 @@ export const customMessageFormatters = repeatedSection(
 
 export const blockingCustomMessageFormatters = repeatedSection(
   'blocking.custom_message_formatters',
-  'A message formatter of the blocking transport for a further content type.',
-  allInert(row('writes'), BLOCKING),
+  'A message formatter of blocking calls for a further content type.',
+  row('writes'),
   ROLES,
 )

@@ -44,8 +44,12 @@ export function parameterOf(value: string, name: string): string {
 
 /** The media type with one parameter replaced. */
 export function withParameter(contentType: string, name: string, value: string): string {
+  return `${withoutParameter(contentType, name)}; ${name}=${value}`
+}
+
+export function withoutParameter(contentType: string, name: string): string {
   const others = contentType.replace(new RegExp(`;\\s*${name}\\s*=\\s*(?:"(?:[^"\\\\]|\\\\.)*"|[^;\\s]*)`, 'gi'), '')
-  return `${others.trim()}; ${name}=${value}`
+  return others.trim()
 }
 
 /** Charset that a byte order mark names; undefined without one. */

@@ -3,7 +3,7 @@
  * `format`. They run in worker threads, and may not return promises, because sequences read payloads synchronously.
  */
 import { isJavaClass, loadModule } from '../../config/module-file.ts'
-import type { FormatSettings } from './format-settings.ts'
+import type { FormatModules } from './format-settings.ts'
 
 /** What such a module makes and gets: exactly one of the members. */
 export type CustomPayload =
@@ -27,15 +27,15 @@ export interface CustomFormats {
 
 export const NO_CUSTOM_FORMATS: CustomFormats = { builders: new Map(), formatters: new Map() }
 
-/** Loads the modules of the settings. Throws ModuleError. */
-export async function loadCustomFormats(home: string, settings: FormatSettings): Promise<CustomFormats> {
+/** Throws ModuleError. */
+export async function loadCustomFormats(home: string, modules: FormatModules): Promise<CustomFormats> {
   const load = async <T>(paths: Readonly<Record<string, string>>, name: string): Promise<ReadonlyMap<string, T>> => {
-    const modules = Object.entries(paths)
+    const loads = Object.entries(paths)
       .filter(([, path]) => !isJavaClass(path))
       .map(async ([type, path]) => [type, (await loadModule(home, path, name)) as T] as const)
-    return new Map(await Promise.all(modules))
+    return new Map(await Promise.all(loads))
   }
-  const { builders, formatters } = settings
+  const { builders, formatters } = modules
   return {
     builders: await load<BuildFunction>(builders, 'build'),
     formatters: await load<FormatFunction>(formatters, 'format'),

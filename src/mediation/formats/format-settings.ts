@@ -5,12 +5,17 @@ import { mediaTypeOf } from '../../http1/media-type.ts'
 import type { BodyLimits } from './body-limits.ts'
 import type { ConversionSettings } from './json-to-xml.ts'
 
-export interface FormatSettings {
+export interface FormatSettings extends FormatModules {
   readonly limits: BodyLimits
   readonly conversion: ConversionSettings
   /** Bytes that are read at once of a body in a file (`synapse.temp_data_chunk_size`). */
   readonly pieceSize: number
-  /** Modules by media type, as the configuration names them. */
+  /** Of blocking calls: their own modules, else those of all messages; null without any of their own. */
+  readonly ofBlockingCalls: FormatModules | null
+}
+
+/** Modules by media type, as the configuration names them. */
+export interface FormatModules {
   readonly builders: Readonly<Record<string, string>>
   readonly formatters: Readonly<Record<string, string>>
 }
@@ -22,10 +27,14 @@ interface NamedModule {
   readonly path: string
 }
 
-/** Modules that the configuration names; one for each key and row that is set. */
-export function namedFormats(configuration: Configuration, side: 'builders' | 'formatters'): readonly NamedModule[] {
-  const section = `message_${side}` as const
-  const rows = `custom_message_${side}` as const
+/** Modules that the configuration names for messages, or for blocking calls; one for each key and row that is set. */
+export function namedFormats(
+  configuration: Configuration,
+  side: 'builders' | 'formatters',
+  of: '' | 'blocking.',
+): readonly NamedModule[] {
+  const section = `${of}message_${side}` as const
+  const rows = `${of}custom_message_${side}` as const
   const paths: Readonly<Record<string, string | undefined>> = configuration[section]
   const named = Object.entries(FORMATTED_TYPES).map(([name, mediaType]) => {
     return { key: `${section}.${name}`, mediaType, path: paths[name] ?? '' }
@@ -38,8 +47,8 @@ export function namedFormats(configuration: Configuration, side: 'builders' | 'f
 
 export function formatSettings(configuration: Configuration): FormatSettings {
   const { mediation } = configuration
-  const paths = (side: 'builders' | 'formatters') =>
-    Object.fromEntries(namedFormats(configuration, side).map(({ mediaType, path }) => [mediaType, path]))
+  const modules = modulesOf(configuration, '')
+  const ofCalls = modulesOf(configuration, 'blocking.')
   return {
     limits: {
       depth: mediation['body.max_depth'],
@@ -60,7 +69,25 @@ export function formatSettings(configuration: Configuration): FormatSettings {
       removedFromText: mediation['synapse.disable_custom_replace_regex'],
     },
     pieceSize: mediation['synapse.temp_data_chunk_size'],
-    builders: paths('builders'),
-    formatters: paths('formatters'),
+    ...modules,
+    ofBlockingCalls: isEmpty(ofCalls) ? null : merged(modules, ofCalls),
   }
+}
+
+function modulesOf(configuration: Configuration, of: '' | 'blocking.'): FormatModules {
+  const paths = (side: 'builders' | 'formatters') =>
+    Object.fromEntries(namedFormats(configuration, side, of).map(({ mediaType, path }) => [mediaType, path]))
+  return { builders: paths('builders'), formatters: paths('formatters') }
+}
+
+function merged(all: FormatModules, own: FormatModules): FormatModules {
+  return {
+    builders: { ...all.builders, ...own.builders },
+    formatters: { ...all.formatters, ...own.formatters },
+  }
+}
+
+/** No modules are named. */
+export function isEmpty({ builders, formatters }: FormatModules): boolean {
+  return Object.keys(builders).length + Object.keys(formatters).length === 0
 }

@@ -2,13 +2,15 @@
 import { LRUCache } from 'lru-cache'
 import { FAULT } from '../../faults/error-codes.ts'
 import { OWN_ENDPOINT } from '../../mediation/endpoint-plan.ts'
+import { bodyFormatOf } from '../../mediation/formats/body-types.ts'
+import { withoutParameter } from '../../mediation/formats/charset.ts'
 import type { BackendRequest, BackendResult, KeepRequest, TaskCall } from '../../mediation/task-calls.ts'
 import type { TraceRecords } from '../../observe/trace-records.ts'
 import type { WorkerService } from '../../mediation/worker-service.ts'
 import type { FlowTask, TransferredMessage } from '../../mediation/worker-task.ts'
 import type { CacheUsage } from '../../runtime/cache-usage.ts'
 import type { ConnectionContext } from '../exchange/connection-context.ts'
-import type { BlockingTimeouts } from '../../plan/reactor-plan.ts'
+import type { BlockingCallSettings, BlockingCalls } from '../../plan/reactor-plan.ts'
 import { BackendCall, UNSENDABLE } from './backend-call.ts'
 import { type BodyStore, deleteFile, files } from './body-store.ts'
 import type { OwnTargets } from './own-targets.ts'
@@ -35,8 +37,7 @@ interface ServerOptions {
   readonly endpoints: SequenceEndpoints
   readonly ownTargets: OwnTargets
   readonly idPrefix: string
-  /** `SO_TIMEOUT` of `[transport.blocking_http]` and of `[transport.blocking_https]`. */
-  readonly blockingTimeouts: BlockingTimeouts
+  readonly blockingCalls: BlockingCalls
   readonly background: WorkerService['background']
   /** Null where requests are not traced. */
   readonly traces: TraceRecords | null
@@ -59,13 +60,13 @@ export class TaskCallsServer {
   #evictions = 0
   #hits = 0
   #misses = 0
-  #blockingTimeouts: BlockingTimeouts
+  #blockingCalls: BlockingCalls
   #pending = 0
   #lastId = 0
 
   constructor(options: ServerOptions) {
     this.#options = options
-    this.#blockingTimeouts = options.blockingTimeouts
+    this.#blockingCalls = options.blockingCalls
   }
 
   /** Requests to backends that are under way. */
@@ -80,8 +81,8 @@ export class TaskCallsServer {
   }
 
   /** Applies a reload. Kept responses go: the sequences that made them may have changed. */
-  update(blockingTimeouts: BlockingTimeouts): void {
-    this.#blockingTimeouts = blockingTimeouts
+  update(blockingCalls: BlockingCalls): void {
+    this.#blockingCalls = blockingCalls
     this.#kept.clear()
   }
 
@@ -192,6 +193,8 @@ export class TaskCallsServer {
       return { kind: 'fault', fault: { code, message: text, detail, cause, sequence: '' } }
     }
     this.#pending++
+    const settings = isBlocking ? this.#blockingCalls[resolved.secured ? 'secured' : 'plain'] : NOT_BLOCKING
+    const sent = settings.omitsSoap12Action ? withoutSoap12Action(message) : message
     return new Promise(resolve => {
       const call = new BackendCall({
         context,
@@ -203,15 +206,25 @@ export class TaskCallsServer {
         changed,
         endMs,
         traced: trace === null || traces === null ? null : { trace, traces },
-        timeoutMs: isBlocking ? this.#blockingTimeouts[resolved.secured ? 'secured' : 'plain'] : 0,
+        timeoutMs: settings.timeoutMs,
         done: result => {
           this.#pending--
           resolve(result)
         },
       })
-      void this.#start(call, resolved, message)
+      void this.#start(call, resolved, sent)
     })
   }
+}
+
+const NOT_BLOCKING: BlockingCallSettings = { timeoutMs: 0, omitsSoap12Action: false }
+
+function withoutSoap12Action(message: TransferredMessage): TransferredMessage {
+  const fields = message.fields.map(([name, value]) => {
+    const carries = name.toLowerCase() === 'content-type' && bodyFormatOf(value) === 'soap12'
+    return [name, carries ? withoutParameter(value, 'action') : value] as const
+  })
+  return { ...message, fields }
 }
 
 /** A name of its own for the body, where a file has it: the other one belongs to the flow of the task. */

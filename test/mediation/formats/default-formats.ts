@@ -9,4 +9,5 @@ export const DEFAULT_FORMATS: FormatSettings = {
   pieceSize: 3072,
   builders: {},
   formatters: {},
+  ofBlockingCalls: null,
 }
