@@ -85,10 +85,19 @@ export interface MediationDefinition {
   readonly policies: FlowNames
   /** Policies of operations, by `VERB template` of `resources`. */
   readonly byOperation: Readonly<Record<string, FlowNames>>
+  /** Sequences of the home that the project names; left out: none. */
+  readonly ofHome?: readonly HomeSequence[]
   /** Sequences of the gateway itself, which run before all others; left out: none. */
   readonly first?: FirstSequences
   /** Admission of the operations of GraphQL queries; left out: the resource of a request decides. */
   readonly admission?: AdmissionPlan
+}
+
+/** A sequence of the home that a project names. */
+export interface HomeSequence {
+  readonly name: string
+  /** Refuses the project where the home has no such sequence. */
+  readonly missing: Diagnostic
 }
 
 /** Sequences that run before those of the home and of the project. */
@@ -199,6 +208,18 @@ export interface EndpointsDefinition {
   readonly failsOver: boolean
   /** In the order in which they are tried; exactly one for `single`, empty if the API has none of this key type. */
   readonly endpoints: readonly EndpointDefinition[]
+  /** Groups within the group, which follow each other in `endpoints`; left out: none. */
+  readonly parts?: readonly EndpointPart[]
+}
+
+/** A group within a group. */
+export interface EndpointPart {
+  /** Number of its endpoints. */
+  readonly size: number
+  /** Its endpoints are tried in order; else in turn. */
+  readonly isInOrder: boolean
+  /** A failed request goes to the next endpoint of the part. */
+  readonly failsOver: boolean
 }
 
 export interface EndpointDefinition {

@@ -6,12 +6,16 @@ import { readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Diagnostics } from '../config/diagnostics.ts'
 import { labelOf, readSource } from '../config/source-file.ts'
+import { withMembers } from './endpoint-groups.ts'
 import type { EndpointForm } from './endpoint-plan.ts'
 
 interface EndpointFile {
   readonly label: string
   readonly text: string
+  /** With the endpoints of the files that it names. */
   readonly form: EndpointForm
+  /** As the file has it. */
+  readonly parsed: EndpointForm
 }
 
 /** By name. */
@@ -46,7 +50,35 @@ export async function loadEndpoints(
     const file = (await readFile(join(folder, name + EXTENSION), name, active, diagnostics)) ?? active.get(name)
     if (file !== undefined) files.set(name, file)
   }
-  return files
+  return resolved(files, active, diagnostics)
+}
+
+/** Groups that name files, with the endpoints of those. */
+function resolved(files: ReadonlyMap<string, EndpointFile>, active: EndpointFiles, diagnostics: Diagnostics) {
+  const named = new Map(files)
+  for (const [name, file] of files) {
+    const { label, text, parsed } = file
+    const open = new Set([name])
+    const formOf = (key: string): EndpointForm | undefined => {
+      const form = open.has(key) ? undefined : files.get(key)?.parsed
+      open.add(key)
+      const whole = form === undefined ? undefined : withMembers(form, formOf)
+      open.delete(key)
+      return whole === undefined || 'hint' in whole ? undefined : whole
+    }
+    const form = withMembers(parsed, formOf)
+    if (form === file.form) continue
+    if (!('hint' in form)) named.set(name, { ...file, form })
+    else {
+      const lines = text.split('\n')
+      const at = lines.findIndex(line => /\skey\s*=/.test(line) && line.includes(form.given))
+      diagnostics.error(at < 0 ? label : `${label}:${at + 1}`, 'endpoint key', form.expected, form.hint, form.given)
+      const former = active.get(name)
+      if (former === undefined) named.delete(name)
+      else named.set(name, former)
+    }
+  }
+  return named
 }
 
 /** Undefined where the file is faulty. */
@@ -67,7 +99,7 @@ async function readFile(
   if (known?.label === label && known.text === text) return known
   const { parseEndpointFile } = await import('./sequence-parser.ts')
   const form = await parseEndpointFile(name, label, text, diagnostics)
-  return form === undefined ? undefined : { label, text, form }
+  return form === undefined ? undefined : { label, text, form, parsed: form }
 }
 
 /** Sorted names of the files without extension; undefined where there is no such folder. */

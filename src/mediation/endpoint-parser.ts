@@ -2,15 +2,21 @@
 import { createHash } from 'node:crypto'
 import {
   DEFAULT_ENDPOINT_SETTINGS,
-  type EndpointDefinition,
   type EndpointSettings,
   type EndpointsDefinition,
   LONE_ENDPOINT_SETTINGS,
 } from '../apis/api-definition.ts'
 import { urlViolation } from '../apis/endpoint-url.ts'
-import { ENDPOINTS_MAX } from '../apis/endpoints.ts'
 import type { XmlElement } from '../config/xml.ts'
-import type { EndpointAddress, EndpointForm, EndpointFormat, SequenceEndpoint, TemplatePiece } from './endpoint-plan.ts'
+import { groupOf } from './endpoint-groups.ts'
+import type {
+  EndpointAddress,
+  EndpointForm,
+  EndpointFormat,
+  GroupAddress,
+  SequenceEndpoint,
+  TemplatePiece,
+} from './endpoint-plan.ts'
 import type { SequenceParser } from './sequence-parser.ts'
 
 /** What endpoints need of a parser. */
@@ -53,12 +59,18 @@ export function parseSequenceEndpoint(element: XmlElement, parser: Parser): Sequ
   parser.checkAttributes(element, ['key', 'name'])
   parser.checkNoText(element)
   if (!element.has('key')) {
-    const form = parseForm(element, parser)
+    const form = parseForm(element, parser, 'sequence')
     return form === undefined ? undefined : { name: nameOf(form), form }
   }
   parser.checkElements(element, [])
+  const name = parseKey(element, parser)
+  return name === undefined ? undefined : { name, form: null }
+}
+
+/** Name of the file of an endpoint. */
+function parseKey(element: XmlElement, parser: Parser): string | undefined {
   const name = parser.required(element, 'key')
-  if (name === undefined || !/[{}:/]/.test(name)) return name === undefined ? undefined : { name, form: null }
+  if (name === undefined || !/[{}:/]/.test(name)) return name
   return parser.error(element, 'key', 'expected the name of an endpoint', 'write the name of its file', name)
 }
 
@@ -86,7 +98,7 @@ export function parseNamedEndpoint(root: XmlElement, name: string, parser: Parse
   if (given !== undefined && given !== name) {
     parser.error(root, 'name', `is not the name of its file, ${name}`, 'give it the name of the file', given)
   }
-  const form = parseForm(root, parser)
+  const form = parseForm(root, parser, 'file')
   const isKept = form === undefined || form.format === 'kept' || form.format === 'get'
   if (isKept) return form
   const hint = 'set messageType in front of <call>, or write the endpoint within it'
@@ -97,7 +109,10 @@ function nameOf(form: EndpointForm): string {
   return `inline-${createHash('sha256').update(JSON.stringify(form)).digest('hex').slice(0, 16)}`
 }
 
-function parseForm(endpoint: XmlElement, parser: Parser): EndpointForm | undefined {
+/** Where an endpoint stands: in a group it may be out of use for longer, because there are others. */
+type Place = 'sequence' | 'file' | 'member'
+
+function parseForm(endpoint: XmlElement, parser: Parser, place: Place): EndpointForm | undefined {
   const [element, ...others] = endpoint.children.filter(({ name }) => name !== 'description')
   if (element === undefined) {
     return parser.error(endpoint, '', 'is empty', 'add key, or <address>, <http>, <default>, <failover>, <loadbalance>')
@@ -106,7 +121,7 @@ function parseForm(endpoint: XmlElement, parser: Parser): EndpointForm | undefin
   switch (element.name) {
     case 'address':
     case 'http':
-      return parseSingle(element, parser)
+      return parseSingle(element, parser, place)
     case 'default':
       return parseDefault(element, parser)
     case 'failover':
@@ -120,32 +135,40 @@ function parseForm(endpoint: XmlElement, parser: Parser): EndpointForm | undefin
 // ---- forms ----------------------------------------------------------------------------------------------------------
 
 function parseDefault(element: XmlElement, parser: Parser): EndpointForm | undefined {
-  const settings = parseSettings(element, true, parser)
+  const settings = parseSettings(element, parser)?.alone
   const format = parseFormat(element, parser)
   parser.checkAttributes(element, ['format', ...INERT])
   if (settings === undefined || format === undefined) return undefined
   return { method: format === 'get' ? 'GET' : '', format, appendsPath: false, address: { kind: 'message', settings } }
 }
 
-function parseSingle(element: XmlElement, parser: Parser): EndpointForm | undefined {
+function parseSingle(element: XmlElement, parser: Parser, place: Place): EndpointForm | undefined {
   const isHttp = element.name === 'http'
   const attribute = isHttp ? 'uri-template' : 'uri'
   parser.checkAttributes(element, [...(isHttp ? ['uri-template', 'method'] : ['uri', 'format']), ...INERT])
-  const settings = parseSettings(element, true, parser)
+  const settings = parseSettings(element, parser)
   const format = isHttp ? 'kept' : parseFormat(element, parser)
   const method = isHttp ? parser.choice(element, 'method', ['', ...METHODS], '') : ''
   const given = parser.required(element, attribute)
   if (given === undefined || settings === undefined || format === undefined || method === undefined) return undefined
-  const address = addressOf(given.trim(), isHttp, settings)
+  const address = addressOf(given.trim(), isHttp, place === 'member' ? settings.inGroup : settings.alone)
   if (typeof address === 'string') {
     return parser.error(element, attribute, address, 'for example http://backend.example:8080/base', shown(given))
   }
-  return { method: format === 'get' ? 'GET' : method.toUpperCase(), format, appendsPath: !isHttp, address }
+  const form = { method: format === 'get' ? 'GET' : method.toUpperCase(), format, appendsPath: !isHttp, address }
+  return place === 'file' ? { ...form, asMember: settings.inGroup } : form
 }
 
 /** The URL for a diagnostic: without what may be a password. */
 function shown(url: string): string {
   return url.replace(/\/\/[^/?#]*@/, '//(set)@').replace(/\?[\s\S]*$/, '?(set)')
+}
+
+function single(url: string, settings: EndpointSettings): EndpointAddress {
+  return {
+    kind: 'urls',
+    endpoints: { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints: [{ url, settings }] },
+  }
 }
 
 /** A sentence in place of the address for what is none. */
@@ -154,10 +177,7 @@ function addressOf(url: string, hasVariables: boolean, settings: EndpointSetting
   if (isPlain) {
     const violation = urlViolation(url)
     if (violation !== undefined) return violation[0]
-    return {
-      kind: 'urls',
-      endpoints: { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints: [{ url, settings }] },
-    }
+    return single(url, settings)
   }
   if (url.length > TEMPLATE_CHARS_MAX) return `must be at most ${TEMPLATE_CHARS_MAX} characters long`
   if (/[^\x21-\x7e]|#/.test(url)) return 'must hold neither white space nor a fragment'
@@ -196,27 +216,16 @@ function parseGroup(element: XmlElement, parser: Parser): EndpointForm | undefin
     const member = child.name === 'member' ? hostMember(child, parser) : groupMember(child, parser)
     return member === undefined ? [] : [member]
   })
-  if (members.length < element.children.length) return undefined
-  if (members.length === 0 || members.length > ENDPOINTS_MAX) {
-    return parser.error(element, '', `expected 1 to ${ENDPOINTS_MAX} endpoints`, 'write each in an <endpoint>')
-  }
-  const [{ method, format, appendsPath }] = members as [Member]
-  if (members.some(other => other.method !== method || other.format !== format)) {
-    return parser.error(element, '', 'has endpoints of different methods or formats', 'give all of them the same one')
-  }
-  if (members.some(other => other.appendsPath !== appendsPath)) {
-    const hint = 'write all of them as <http>, which names the whole URL, or as <address>'
-    return parser.error(element, '', 'has both <http> and other endpoints', hint)
-  }
-  if (algorithm === undefined || failsOver === undefined) return undefined
-  const kind = isFailover ? 'failover' : 'load_balance'
-  const endpoints = members.map(({ endpoint }) => endpoint)
-  return {
-    method,
-    format,
-    appendsPath,
-    address: { kind: 'urls', endpoints: { kind, algorithm, failsOver, endpoints } },
-  }
+  if (members.length < element.children.length || algorithm === undefined || failsOver === undefined) return undefined
+  const group = { isFailover, algorithm, failsOver }
+  const isKnown = members.every(member => typeof member !== 'string' && member.address.kind !== 'group')
+  const form = isKnown ? groupOf(group, members as readonly EndpointForm[]) : unresolved({ ...group, members })
+  return 'hint' in form ? parser.error(element, '', form.expected, form.hint) : form
+}
+
+/** The files that it names decide method, format and path. */
+function unresolved(group: GroupAddress): EndpointForm {
+  return { method: '', format: 'kept', appendsPath: false, address: { kind: 'group', ...group } }
 }
 
 function parseAlgorithm(element: XmlElement, parser: Parser): EndpointsDefinition['algorithm'] | undefined {
@@ -227,36 +236,22 @@ function parseAlgorithm(element: XmlElement, parser: Parser): EndpointsDefinitio
   return parser.error(element, 'algorithm', 'there is no such algorithm', 'write RoundRobin', given)
 }
 
-interface Member {
-  readonly method: string
-  readonly format: EndpointFormat
-  readonly appendsPath: boolean
-  readonly endpoint: EndpointDefinition
-}
-
-function groupMember(element: XmlElement, parser: Parser): Member | undefined {
+/** An endpoint of a group, or the key of a file. */
+function groupMember(element: XmlElement, parser: Parser): EndpointForm | string | undefined {
   if (element.name !== 'endpoint') {
     const hint = element.name === 'session' ? 'backends must share their sessions' : 'write <endpoint>'
     return parser.error(element, '', 'is not supported in a group', hint)
   }
-  parser.checkAttributes(element, ['name'])
-  const [inner] = element.children
-  if (inner === undefined || !['address', 'http'].includes(inner.name)) {
-    return parser.error(element, '', 'is not supported in a group', 'write its <address> or <http> here')
+  parser.checkAttributes(element, ['name', 'key'])
+  if (element.has('key')) {
+    parser.checkElements(element, [])
+    return parseKey(element, parser)
   }
-  const form = parseForm(element, parser)
-  if (form === undefined) return undefined
-  const { method, format, appendsPath, address } = form
-  if (address.kind !== 'urls') {
-    return parser.error(inner, '', 'has variables or a query', 'write a URL without them within a group')
-  }
-  const [{ url }] = address.endpoints.endpoints as [EndpointDefinition]
-  const settings = parseSettings(inner, false, parser)
-  return settings === undefined ? undefined : { method, format, appendsPath, endpoint: { url, settings } }
+  return parseForm(element, parser, 'member')
 }
 
 /** `<member hostName httpPort httpsPort>`. */
-function hostMember(element: XmlElement, parser: Parser): Member | undefined {
+function hostMember(element: XmlElement, parser: Parser): EndpointForm | undefined {
   parser.checkAttributes(element, ['hostName', 'httpPort', 'httpsPort'])
   const host = parser.required(element, 'hostName')
   const [http, https] = [element.attribute('httpPort'), element.attribute('httpsPort')]
@@ -264,7 +259,7 @@ function hostMember(element: XmlElement, parser: Parser): Member | undefined {
   const url = https === '' ? `http://${host}:${http === '' ? 80 : http}` : `https://${host}:${https}`
   const violation = urlViolation(url)
   if (violation !== undefined) return parser.error(element, 'hostName', violation[0], violation[1], url)
-  return { method: '', format: 'kept', appendsPath: true, endpoint: { url, settings: DEFAULT_ENDPOINT_SETTINGS } }
+  return { method: '', format: 'kept', appendsPath: true, address: single(url, DEFAULT_ENDPOINT_SETTINGS) }
 }
 
 function parseFormat(element: XmlElement, parser: Parser): EndpointFormat | undefined {
@@ -274,15 +269,19 @@ function parseFormat(element: XmlElement, parser: Parser): EndpointFormat | unde
 
 // ---- time-outs and suspension ---------------------------------------------------------------------------------------
 
-function parseSettings(element: XmlElement, isSingle: boolean, parser: Parser): EndpointSettings | undefined {
+/** Settings of the only endpoint, and of one in a group, where there are others to use meanwhile. */
+interface Settings {
+  readonly alone: EndpointSettings
+  readonly inGroup: EndpointSettings
+}
+
+function parseSettings(element: XmlElement, parser: Parser): Settings | undefined {
   parser.checkElements(element, SETTINGS)
   warnOfInert(element, parser)
   const timeout = parser.only(element, 'timeout')
   const suspension = parser.only(element, 'suspendOnFailure')
   const mark = parser.only(element, 'markForSuspension')
   const lengths = ['initialDuration', 'progressionFactor', 'maximumDuration']
-  const setsLength = lengths.some(name => textOf(suspension, name) !== '')
-  const base = isSingle && !setsLength ? LONE_ENDPOINT_SETTINGS : DEFAULT_ENDPOINT_SETTINGS
   if (timeout !== undefined) parser.checkElements(timeout, ['duration', 'responseAction', 'action'])
   if (suspension !== undefined) parser.checkElements(suspension, ['errorCodes', ...lengths])
   if (mark !== undefined) parser.checkElements(mark, ['errorCodes', 'retriesBeforeSuspension', 'retryDelay'])
@@ -290,20 +289,27 @@ function parseSettings(element: XmlElement, isSingle: boolean, parser: Parser): 
   if (timeout !== undefined && !['fault', 'discard', 'never'].includes(action)) {
     return parser.error(timeout, 'responseAction', 'expected fault, discard or never', 'write fault', action)
   }
-  const count = (parent: XmlElement | undefined, name: string, fallback: number, max: number): number =>
-    parseCount(parent, name, fallback, max, parser)
-  const durationMs = count(timeout, 'duration', 0, YEAR_MS)
-  return {
-    ...base,
-    eachFailureCounts: !isSingle && (suspension !== undefined || mark !== undefined),
+  const setsLength = lengths.some(name => textOf(suspension, name) !== '')
+  const count = (parent: XmlElement | undefined, name: string, max: number) => parseCount(parent, name, max, parser)
+  const durationMs = count(timeout, 'duration', YEAR_MS) ?? 0
+  const own = {
     responseTimeoutMs: action === 'never' ? 0 : durationMs,
-    suspensionMs: count(suspension, 'initialDuration', base.suspensionMs, YEAR_MS),
-    suspensionFactor: parseFactor(suspension, base.suspensionFactor, parser),
-    suspensionMaxMs: count(suspension, 'maximumDuration', base.suspensionMaxMs, Number.MAX_SAFE_INTEGER),
+    suspensionMs: count(suspension, 'initialDuration', YEAR_MS),
+    suspensionFactor: parseFactor(suspension, parser),
+    suspensionMaxMs: count(suspension, 'maximumDuration', Number.MAX_SAFE_INTEGER),
     suspendCodes: parseCodes(suspension, parser),
     timeoutCodes: parseCodes(mark, parser),
-    retriesBeforeSuspension: count(mark, 'retriesBeforeSuspension', base.retriesBeforeSuspension, 255),
-    retryDelayMs: count(mark, 'retryDelay', base.retryDelayMs, YEAR_MS),
+    retriesBeforeSuspension: count(mark, 'retriesBeforeSuspension', 255),
+    retryDelayMs: count(mark, 'retryDelay', YEAR_MS),
+  }
+  const given = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined))
+  return {
+    alone: { ...(setsLength ? DEFAULT_ENDPOINT_SETTINGS : LONE_ENDPOINT_SETTINGS), eachFailureCounts: false, ...given },
+    inGroup: {
+      ...DEFAULT_ENDPOINT_SETTINGS,
+      eachFailureCounts: suspension !== undefined || mark !== undefined,
+      ...given,
+    },
   }
 }
 
@@ -323,29 +329,22 @@ function textOf(parent: XmlElement | undefined, name: string): string {
   return parent?.child(name)?.text ?? ''
 }
 
-/** Empty text and -1 stand for the default, as in exports. */
-function parseCount(
-  parent: XmlElement | undefined,
-  name: string,
-  fallback: number,
-  max: number,
-  parser: Parser,
-): number {
+/** Undefined for the default: for empty text and -1, as in exports, and after an error. */
+function parseCount(parent: XmlElement | undefined, name: string, max: number, parser: Parser): number | undefined {
   const text = textOf(parent, name)
-  if (parent === undefined || text === '' || text === '-1') return fallback
+  if (parent === undefined || text === '' || text === '-1') return undefined
   const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
   if (number <= max) return number
-  parser.error(parent, name, `expected a whole number up to ${max}`, 'leave it out for the default', text)
-  return fallback
+  return parser.error(parent, name, `expected a whole number up to ${max}`, 'leave it out for the default', text)
 }
 
-function parseFactor(parent: XmlElement | undefined, fallback: number, parser: Parser): number {
+/** As `parseCount`. */
+function parseFactor(parent: XmlElement | undefined, parser: Parser): number | undefined {
   const text = textOf(parent, 'progressionFactor')
-  if (parent === undefined || text === '' || text === '-1') return fallback
+  if (parent === undefined || text === '' || text === '-1') return undefined
   const factor = /^\d{1,6}(\.\d{1,6})?$/.test(text) ? Number(text) : 0
   if (factor >= 1) return factor
-  parser.error(parent, 'progressionFactor', 'expected a number of at least 1', 'write 1 for equal lengths', text)
-  return fallback
+  return parser.error(parent, 'progressionFactor', 'expected a number of at least 1', 'write 1 for equal lengths', text)
 }
 
 function parseCodes(parent: XmlElement | undefined, parser: Parser): readonly number[] {

@@ -6,8 +6,8 @@ export type TemplatePiece = string | { readonly name: string; readonly keeps: bo
 
 /**
  * Where requests go. `message`: to the destination of the message. `template`: to a URL whose variables are properties
- * of the message; `origin` is scheme, host and port, or '' where variables decide them. `urls`: to URLs without
- * variables.
+ * of the message; `origin` is scheme, host and port, or '' where variables decide them. `urls`: to known origins.
+ * `group`: to a group that names files.
  */
 export type EndpointAddress =
   | { readonly kind: 'message'; readonly settings: EndpointSettings }
@@ -18,7 +18,22 @@ export type EndpointAddress =
       readonly pieces: readonly TemplatePiece[]
       readonly settings: EndpointSettings
     }
-  | { readonly kind: 'urls'; readonly endpoints: EndpointsDefinition }
+  | {
+      readonly kind: 'urls'
+      readonly endpoints: EndpointsDefinition
+      /** Path and query behind the URLs of a group, which are the same for all of them; left out: none. */
+      readonly pieces?: readonly TemplatePiece[]
+    }
+  | ({ readonly kind: 'group' } & GroupAddress)
+
+/** A group that names endpoints of files: `endpoint-groups.ts` makes `urls` of it once the files are known. */
+export interface GroupAddress {
+  readonly isFailover: boolean
+  readonly algorithm: EndpointsDefinition['algorithm']
+  readonly failsOver: boolean
+  /** Endpoints of the group, or the keys of files. */
+  readonly members: readonly (EndpointForm | string)[]
+}
 
 /** Content of requests; `kept`: that of the message. */
 export type EndpointFormat = 'kept' | 'soap11' | 'soap12' | 'pox' | 'get'
@@ -30,6 +45,8 @@ export interface EndpointForm {
   /** Path and query of the message follow those of the URL: not for `<http>`, which names the whole URL. */
   readonly appendsPath: boolean
   readonly address: EndpointAddress
+  /** Of the file of a single endpoint: its settings as a member of a group. */
+  readonly asMember?: EndpointSettings
 }
 
 /** An endpoint that a sequence names or contains. */

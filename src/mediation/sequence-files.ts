@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { abbreviatedList, type Diagnostic, Diagnostics, formatValue } from '../config/diagnostics.ts'
 import { labelOf, readSource, type SourceFile } from '../config/source-file.ts'
 import { type EndpointFiles, loadEndpoints, NO_ENDPOINT_FILES } from './endpoint-files.ts'
+import { missingFile, withMembers } from './endpoint-groups.ts'
 import { sequenceNameIn } from './sequence-name.ts'
 import type { SequencePlan } from './sequence-plan.ts'
 
@@ -261,11 +262,12 @@ function diagnostic(where: string, given: string, expected: string, hint: string
 
 /** Error for a sequence with an endpoint of which there is no file, without its place; undefined for none. */
 export function missingEndpoint({ endpoints = [] }: SequencePlan, files: EndpointFiles): Diagnostic | undefined {
-  const missing = endpoints.find(({ name, form }) => form === null && !files.has(name))
-  if (missing === undefined) return undefined
-  const expected = 'there is no endpoint of this name, or its file is faulty'
-  const hint = `add synapse-configs/default/endpoints/${missing.name}${EXTENSION}`
-  return { where: '', key: 'endpoint key', given: missing.name, expected, hint }
+  for (const { name, form } of endpoints) {
+    const formOf = (key: string) => files.get(key)?.form
+    const found = form === null ? (formOf(name) ?? missingFile(name)) : withMembers(form, formOf)
+    if ('hint' in found) return { where: '', key: 'endpoint key', ...found }
+  }
+  return undefined
 }
 
 /** Error for a configuration key that names a missing sequence. */

@@ -11,7 +11,8 @@ import {
   endpointsOf,
 } from '../apis/api-definition.ts'
 import { apiPaths } from '../apis/api-paths.ts'
-import type { EndpointForm } from '../mediation/endpoint-plan.ts'
+import { withMembers } from '../mediation/endpoint-groups.ts'
+import type { EndpointAddress, EndpointForm } from '../mediation/endpoint-plan.ts'
 import { allocateApiMetrics, API_ROWS_END, clearApiRow, FIRST_API_ROW, OTHER_APIS_ROW } from '../observe/api-metrics.ts'
 import { NO_SEQUENCES, type SequenceSet } from '../mediation/sequence-files.ts'
 import { EndpointTable } from '../proxy/target/endpoint-table.ts'
@@ -63,8 +64,10 @@ interface PlannedSequenceEndpoints {
 /** Where the owners of slots are collected. */
 type SlotOwners = Record<'routes' | 'endpoints', string[]>
 
-/** By name. */
-type EndpointForms = ReadonlyMap<string, EndpointForm>
+type KnownAddress = Exclude<EndpointAddress, { kind: 'group' }>
+
+/** By name; groups have the endpoints of the files that they name. */
+type EndpointForms = ReadonlyMap<string, EndpointForm & { readonly address: KnownAddress }>
 
 interface PlanningInput {
   readonly definitions: readonly ApiDefinition[]
@@ -209,11 +212,11 @@ export class ApiPlanner {
     const owners: SlotOwners = { routes: [], endpoints: [] }
     const planEndpoint = (name: string, endpoint: EndpointDefinition, rank: number): EndpointPlan =>
       this.#planEndpoint(`sequences ${name} ${endpoint.url} ${rank}`, endpoint, false, proxies, owners)
-    const planAddress = (name: string, address: EndpointForm['address']): SequenceAddressPlan => {
+    const planAddress = (name: string, address: KnownAddress): SequenceAddressPlan => {
       if (address.kind === 'urls') {
         const { endpoints } = address
         const plans = endpoints.endpoints.map((endpoint, rank) => planEndpoint(name, endpoint, rank))
-        return { kind: 'urls', endpoints: { ...endpoints, endpoints: plans } satisfies EndpointsPlan }
+        return { ...address, endpoints: { ...endpoints, endpoints: plans } satisfies EndpointsPlan }
       }
       const { settings } = address
       if (address.kind === 'template' && address.origin !== '') {
@@ -295,7 +298,14 @@ function endpointForms(definitions: readonly ApiDefinition[], sequences: Sequenc
   for (const { endpoints = [] } of [...Array.from(sequences.files.values(), ({ plan }) => plan), ...ofApis]) {
     for (const { name, form } of endpoints) if (form !== null) forms.set(name, form)
   }
-  return forms
+  const known = new Map<string, EndpointForm & { readonly address: KnownAddress }>()
+  for (const [name, given] of forms) {
+    const form = withMembers(given, key => sequences.endpoints.get(key)?.form)
+    // A sequence that names a missing file is reported, and each of its calls is a fault.
+    if ('hint' in form || form.address.kind === 'group') continue
+    known.set(name, { ...form, address: form.address })
+  }
+  return known
 }
 
 /** True if a sequence sends requests over TLS, or may do so because its messages choose the address. */

@@ -95,8 +95,11 @@ export class SequenceTargets implements SequenceEndpoints {
     const appended = ending ?? message.target
     const method = built.method === '' ? message.method : built.method
     switch (address.kind) {
-      case 'urls':
-        return { target: target!, secured: address.endpoints.endpoints[0]!.route.secured, method, path: appended }
+      case 'urls': {
+        const { pieces, endpoints } = address
+        const path = pieces === undefined ? appended : joinTargets(expand(pieces, message), appended)
+        return { target: target!, secured: endpoints.endpoints[0]!.route.secured, method, path }
+      }
       case 'template':
         return {
           target: target!,
@@ -160,12 +163,16 @@ export class SequenceTargets implements SequenceEndpoints {
     if (address.kind === 'dynamic') return null
     const endpointOf = (plan: EndpointPlan) => this.#endpointOf(plan, this.#poolOf(plan.route, pools))
     if (address.kind === 'template') return endpointOf(address.endpoint)
-    const { kind, algorithm, failsOver, endpoints }: EndpointsPlan = address.endpoints
+    const { kind, algorithm, failsOver, endpoints, parts }: EndpointsPlan = address.endpoints
     const [first, ...others] = endpoints.map(endpointOf)
     if (first === undefined) throw new Error(`the endpoint ${name} has no address`)
     if (kind === 'single') return first
     const order = kind === 'failover' ? 'in_order' : algorithm
-    return new EndpointGroup(name, [first, ...others], order, failsOver, this.#shared.contexts.plain)
+    const context = this.#shared.contexts.plain
+    if (parts === undefined) return new EndpointGroup(name, [first, ...others], order, failsOver, context)
+    const nesting = { parts, isInOrder: order === 'in_order', failsOver }
+    const anyFailsOver = failsOver || parts.some(part => part.failsOver)
+    return new EndpointGroup(name, [first, ...others], nesting, anyFailsOver, context)
   }
 
   #endpointOf(plan: EndpointPlan, pool: ConnectionPool): Endpoint {
@@ -183,6 +190,6 @@ export class SequenceTargets implements SequenceEndpoints {
 
 /** A base path has none. */
 function endingOf(address: SequenceAddressPlan): string {
-  if (address.kind !== 'urls') return ''
+  if (address.kind !== 'urls' || address.pieces !== undefined) return ''
   return /[^/](\/+)$/.exec(new URL(address.endpoints.endpoints[0]!.url).pathname)?.[1] ?? ''
 }

@@ -2,6 +2,7 @@
 import type { TestContext } from 'node:test'
 import { type ApiDefinition, LONE_ENDPOINT_SETTINGS, NO_ENDPOINTS } from '../../src/apis/api-definition.ts'
 import type { ApiMediationPlan } from '../../src/mediation/flow-plan.ts'
+import type { EndpointForm } from '../../src/mediation/endpoint-plan.ts'
 import { needsOf } from '../../src/mediation/needs.ts'
 import type { SequencePlan } from '../../src/mediation/sequence-plan.ts'
 import { ApiPlanner } from '../../src/plan/api-planning.ts'
@@ -66,14 +67,19 @@ async function serve(peer: Peer, reactions: Readonly<Record<string, Reaction>>, 
   }
 }
 
-/** The endpoints that sequences contain, planned as the primary does. `named`: addresses of endpoints by name. */
+/** Endpoints of files by name: an address, or a form. */
+type NamedEndpoints = Readonly<Record<string, string | EndpointForm>>
+
+/** The endpoints that sequences contain, planned as the primary does. */
 export function planEndpoints(
   sequences: readonly SequencePlan[],
-  named: Readonly<Record<string, string>> = {},
+  named: NamedEndpoints = {},
   profiles: ProxyProfiles = { plain: [], secured: [] },
 ): SequenceEndpointsPlan {
   const endpoints = new Map(
-    Object.entries(named).map(([name, url]) => {
+    Object.entries(named).map(([name, given]) => {
+      if (typeof given !== 'string') return [name, { label: name, text: '', form: given, parsed: given }] as const
+      const url = given
       const single = { kind: 'single', algorithm: 'round_robin', failsOver: false } as const
       const urls = { ...single, endpoints: [{ url, settings: LONE_ENDPOINT_SETTINGS }] }
       const form = {
@@ -82,7 +88,7 @@ export function planEndpoints(
         appendsPath: true,
         address: { kind: 'urls', endpoints: urls },
       } as const
-      return [name, { label: name, text: '', form }] as const
+      return [name, { label: name, text: '', form, parsed: form }] as const
     }),
   )
   const direct = { proxyFor: () => null, profiles, errors: [], warnings: [] }
@@ -112,7 +118,7 @@ export async function startCalls(
   t: TestContext,
   texts: FlowTexts,
   port: number,
-  named: Readonly<Record<string, string>> = {},
+  named: NamedEndpoints = {},
   options: GatewayOptions = {},
   profiles?: ProxyProfiles,
 ): Promise<CallsGateway> {
@@ -124,7 +130,7 @@ export async function startCallsOf(
   t: TestContext,
   mediation: ApiMediationPlan,
   port: number,
-  named: Readonly<Record<string, string>> = {},
+  named: NamedEndpoints = {},
   options: GatewayOptions = {},
   profiles?: ProxyProfiles,
   overrides: Partial<ApiPlan> = {},

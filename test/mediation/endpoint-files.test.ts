@@ -47,3 +47,58 @@ test('a changed endpoint is reported like a changed sequence', async t => {
   assert.equal(active.files.has('caller'), true)
   assert.deepEqual(changedSequences(active, await loadSequences(home('http://h/2'))), ['endpoint stock'])
 })
+
+const group = (name: string, ...keys: readonly string[]) => {
+  const members = keys.map(key => `<endpoint key="${key}"/>`).join('\n')
+  return `<endpoint ${NAMESPACE} name="${name}"><failover>\n${members}</failover></endpoint>`
+}
+const inFolder = (files: Readonly<Record<string, string>>) =>
+  Object.fromEntries(Object.entries(files).map(([name, text]) => [`${FOLDER}/endpoints/${name}.xml`, text]))
+
+test('a group takes the endpoints of the files that it names, also after a change of one of them', async t => {
+  const home = (url: string) =>
+    temporaryHome(t, inFolder({ all: group('all', 'a', 'b'), a: endpoint('a', url), b: endpoint('b', 'http://b') }))
+  const urlsOf = ({ endpoints }: Awaited<ReturnType<typeof loadSequences>>) => {
+    const { address } = endpoints.get('all')!.form
+    return address.kind === 'urls' ? address.endpoints.endpoints.map(({ url }) => url) : []
+  }
+  const active = await loadSequences(home('http://a/1'))
+  assert.deepEqual(urlsOf(active), ['http://a/1', 'http://b'])
+  assert.deepEqual(urlsOf(await loadSequences(home('http://a/2'), active)), ['http://a/2', 'http://b'])
+})
+
+test('a member of a group has the settings of a group, whatever its file is alone', async t => {
+  const { endpoints } = await loadSequences(
+    temporaryHome(t, inFolder({ all: group('all', 'a'), a: endpoint('a', 'http://a') })),
+  )
+  const suspensions = ['a', 'all'].map(name => {
+    const { address } = endpoints.get(name)!.form
+    return address.kind === 'urls' ? address.endpoints.endpoints[0]!.settings.suspensionMs : 0
+  })
+  assert.deepEqual(suspensions, [1000, 30_000])
+})
+
+/** Files, and the error for the file `all`. */
+const WRONG_GROUPS: readonly (readonly [files: Readonly<Record<string, string>>, said: RegExp])[] = [
+  [{ all: group('all', 'none') }, /all\.xml:2: endpoint key = none: there is no endpoint of this name/],
+  [{ all: group('all', 'all') }, /all\.xml:2: endpoint key = all: there is no endpoint of this name/],
+  [
+    { all: group('all', 'a'), a: `<endpoint ${NAMESPACE} name="a"><default/></endpoint>` },
+    /all\.xml:2: endpoint key = a: has an endpoint whose address only messages tell/,
+  ],
+]
+
+for (const [files, said] of WRONG_GROUPS) {
+  test(`${files.all} is refused: ${said.source}`, async t => {
+    const { endpoints, errors } = await loadSequences(temporaryHome(t, inFolder(files)))
+    assert.match(errors.map(formatDiagnostic).join('\n'), said)
+    assert.equal(endpoints.has('all'), false)
+  })
+}
+
+test('a sequence with a group that names an endpoint without a file is an error', async t => {
+  const steps = '<call><endpoint><failover><endpoint key="none"/></failover></endpoint></call>'
+  const text = `<sequence ${NAMESPACE} name="caller">${steps}</sequence>`
+  const { errors } = await loadSequences(temporaryHome(t, { [`${FOLDER}/sequences/caller.xml`]: text }))
+  assert.match(errors.map(formatDiagnostic).join('\n'), /caller\.xml:1: endpoint key = none: there is no endpoint/)
+})

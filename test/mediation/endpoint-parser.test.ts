@@ -7,6 +7,7 @@ import { errorsOf, file, parseFile, planOf } from './test-sequences.ts'
 
 const call = (endpoint: string) => `<call><endpoint>${endpoint}</endpoint></call>`
 const urls = (...of: readonly string[]) => of.map(url => `<endpoint><address uri="${url}"/></endpoint>`).join('')
+const failover = (members: string) => `<failover>${members}</failover>`
 
 const refused: readonly (readonly [steps: string, expected: string])[] = [
   ['<call><endpoint/></call>', 'endpoint: is empty'],
@@ -40,14 +41,26 @@ const refused: readonly (readonly [steps: string, expected: string])[] = [
   [call('<http uri-template="http://h" method="trace"/>'), 'http/method: expected one of'],
   [call('<default uri="x"/>'), 'default/uri: is an unknown attribute'],
   [call('<failover/>'), 'failover: expected 1 to 32 endpoints'],
-  [call('<failover><endpoint key="x"/></failover>'), 'endpoint/key: is an unknown attribute'],
-  [call('<failover><endpoint><default/></endpoint></failover>'), 'endpoint: is not supported in a group'],
+  [call('<failover><endpoint key="conf:/x"/></failover>'), 'endpoint/key: expected the name of an endpoint'],
+  [
+    call('<failover><endpoint><default/></endpoint></failover>'),
+    'failover: has an endpoint whose address only messages',
+  ],
   [call('<loadbalance><session type="http"/></loadbalance>'), 'session: is not supported in a group'],
   [
     call(`<loadbalance algorithm="Random">${urls('http://h')}</loadbalance>`),
     'loadbalance/algorithm: there is no such',
   ],
-  [call(`<failover>${urls('http://h/?x=1')}</failover>`), 'address: has variables or a query'],
+  [
+    call(`<failover>${urls('http://h/?x=1', 'http://i/')}</failover>`),
+    'failover: has endpoints with different variables',
+  ],
+  [
+    call(
+      failover(`<endpoint>${failover(`<endpoint>${failover(urls('http://h', 'http://i'))}</endpoint>`)}</endpoint>`),
+    ),
+    'failover: has a group within a group within it',
+  ],
   [call('<loadbalance><member httpPort="80"/></loadbalance>'), 'member/hostName: is missing'],
   [
     call('<address uri="http://h"><timeout><duration>soon</duration></timeout></address>'),
@@ -166,6 +179,24 @@ const forms: readonly (readonly [xml: string, form: object])[] = [
           algorithm: 'round_robin',
           failsOver: true,
           endpoints: ['http://a', 'http://b'].map(url => ({ url, settings: DEFAULT_ENDPOINT_SETTINGS })),
+        },
+      },
+    },
+  ],
+  [
+    `<loadbalance><endpoint>${failover(urls('http://a', 'http://b'))}</endpoint>${urls('http://c')}</loadbalance>`,
+    {
+      method: '',
+      format: 'kept',
+      appendsPath: true,
+      address: {
+        kind: 'urls',
+        endpoints: {
+          kind: 'load_balance',
+          algorithm: 'round_robin',
+          failsOver: true,
+          endpoints: ['http://a', 'http://b', 'http://c'].map(url => ({ url, settings: DEFAULT_ENDPOINT_SETTINGS })),
+          parts: [2, 1].map(size => ({ size, isInOrder: true, failsOver: true })),
         },
       },
     },

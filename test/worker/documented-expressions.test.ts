@@ -1,4 +1,4 @@
-/** The examples of `${…}` in the documentation of the reference platform, on a worker (docs/synapse-expressions-syntax). */
+/** The documented examples of `${…}` have the documented values, on a worker. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { json, messageOf, startWorker, textOf } from './started-worker.ts'

@@ -7,6 +7,7 @@ import type { Exchange } from '../exchange/exchange.ts'
 import type { ConnectionContext } from '../exchange/connection-context.ts'
 import { METRIC } from '../../observe/metrics.ts'
 import { type Endpoint, refuseUnready } from './endpoint.ts'
+import { type Nesting, nestedChoice } from './nested-choice.ts'
 import { isRetryable } from './retry-buffer.ts'
 
 /** Algorithms of the choice. */
@@ -27,7 +28,7 @@ export class EndpointGroup implements Target {
   constructor(
     name: string,
     endpoints: readonly Endpoint[],
-    algorithm: Algorithm,
+    algorithm: Algorithm | Nesting,
     failsOver: boolean,
     context: ConnectionContext,
   ) {
@@ -42,7 +43,10 @@ export class EndpointGroup implements Target {
       weighted: (tried, avoidsDoubtful) => this.#weighted(tried, avoidsDoubtful),
       least_pending: (tried, avoidsDoubtful) => this.#leastPending(tried, avoidsDoubtful),
     }
-    this.#choose = choices[algorithm]
+    this.#choose =
+      typeof algorithm === 'string'
+        ? choices[algorithm]
+        : nestedChoice(algorithm, (...endpoint) => this.#isEligible(...endpoint))
     for (const endpoint of endpoints) {
       endpoint.group = this
       endpoint.countsPending = algorithm === 'least_pending'

@@ -1,0 +1,99 @@
+/** Makes one endpoint of the members of a group: `<failover>` or `<loadbalance>`, which may hold a group each. */
+import type { EndpointDefinition, EndpointPart, EndpointsDefinition } from '../apis/api-definition.ts'
+import { ENDPOINTS_MAX } from '../apis/endpoints.ts'
+import type { EndpointForm, GroupAddress, TemplatePiece } from './endpoint-plan.ts'
+
+/** Why members make no group. */
+interface GroupViolation {
+  readonly expected: string
+  readonly hint: string
+}
+
+/** `given`: key of a file. */
+type NamedViolation = GroupViolation & { readonly given: string }
+
+interface Part {
+  readonly endpoints: readonly EndpointDefinition[]
+  readonly part: EndpointPart
+  readonly pieces: readonly TemplatePiece[]
+}
+
+const HTTP_HINT = 'write all of them as <http>, which names the whole URL, or as <address>'
+
+export function groupOf(
+  { isFailover, algorithm, failsOver }: Omit<GroupAddress, 'members'>,
+  members: readonly EndpointForm[],
+): EndpointForm | GroupViolation {
+  const parts = members.map(partOf)
+  const violation = parts.find(part => 'hint' in part)
+  if (violation !== undefined) return violation
+  const good = parts as readonly Part[]
+  const endpoints = good.flatMap(part => part.endpoints)
+  if (endpoints.length === 0 || endpoints.length > ENDPOINTS_MAX) {
+    return { expected: `expected 1 to ${ENDPOINTS_MAX} endpoints`, hint: 'write each in an <endpoint>' }
+  }
+  const [{ method, format, appendsPath }] = members as [EndpointForm]
+  if (members.some(other => other.method !== method || other.format !== format)) {
+    return { expected: 'has endpoints of different methods or formats', hint: 'give all of them the same one' }
+  }
+  if (members.some(other => other.appendsPath !== appendsPath)) {
+    return { expected: 'has both <http> and other endpoints', hint: HTTP_HINT }
+  }
+  const pieces = JSON.stringify(good[0]!.pieces)
+  if (good.some(part => JSON.stringify(part.pieces) !== pieces)) {
+    return { expected: 'has endpoints with different variables or queries', hint: 'give all of them the same path' }
+  }
+  const group: EndpointsDefinition = {
+    ...{ kind: isFailover ? 'failover' : 'load_balance', algorithm, failsOver, endpoints },
+    ...(good.every(({ part }) => part.size === 1) ? {} : { parts: good.map(({ part }) => part) }),
+  }
+  const behind = good[0]!.pieces.length === 0 ? {} : { pieces: good[0]!.pieces }
+  return { method, format, appendsPath, address: { kind: 'urls', endpoints: group, ...behind } }
+}
+
+function partOf({ address, asMember }: EndpointForm): Part | GroupViolation {
+  if (address.kind === 'urls') {
+    const { endpoints, pieces = [] } = address
+    if (endpoints.parts !== undefined) {
+      return { expected: 'has a group within a group within it', hint: 'groups are nested once: leave out one of them' }
+    }
+    const isInOrder = endpoints.kind !== 'load_balance'
+    const part = { size: endpoints.endpoints.length, isInOrder, failsOver: isInOrder || endpoints.failsOver }
+    const own = endpoints.endpoints.map(each =>
+      endpoints.kind === 'single' && asMember !== undefined ? { ...each, settings: asMember } : each,
+    )
+    return { endpoints: own, part, pieces }
+  }
+  if (address.kind === 'template' && address.origin !== '') {
+    const settings = asMember ?? address.settings
+    const part = { size: 1, isInOrder: true, failsOver: true }
+    return { endpoints: [{ url: address.origin, settings }], part, pieces: address.pieces }
+  }
+  const hint = 'write scheme and host of its URL without variables'
+  return { expected: 'has an endpoint whose address only messages tell', hint }
+}
+
+/** An endpoint of which there is no file. */
+export function missingFile(name: string): NamedViolation {
+  const hint = `add synapse-configs/default/endpoints/${name}.xml`
+  return { given: name, expected: 'there is no endpoint of this name, or its file is faulty', hint }
+}
+
+/** The form with the endpoints of files that it names. `formOf`: a form without such names; undefined for no file. */
+export function withMembers(
+  form: EndpointForm,
+  formOf: (name: string) => EndpointForm | undefined,
+): EndpointForm | NamedViolation {
+  const { address } = form
+  if (address.kind !== 'group') return form
+  const members: EndpointForm[] = []
+  for (const member of address.members) {
+    const named = typeof member === 'string' ? formOf(member) : withMembers(member, formOf)
+    if (named === undefined) return missingFile(String(member))
+    if ('hint' in named) return named
+    members.push(named)
+  }
+  const group = groupOf(address, members)
+  const given = address.members.find(member => typeof member === 'string') ?? ''
+  return 'hint' in group ? { ...group, given } : group
+}

@@ -1,0 +1,62 @@
+/** Forms of endpoints in sequences and files, end to end: real worker threads, scripted backends. */
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { Diagnostics, formatDiagnostic } from '../../src/config/diagnostics.ts'
+import type { EndpointForm } from '../../src/mediation/endpoint-plan.ts'
+import { parseEndpointFile } from '../../src/mediation/sequence-parser.ts'
+import { refusingPort } from '../harness/peers.ts'
+import { says, startBackend, startCalls } from '../harness/sequence-calls.ts'
+
+const call = (endpoint: string) => `<call><endpoint>${endpoint}</endpoint></call>`
+const http = (port: number, path: string) => `<http method="get" uri-template="http://127.0.0.1:${port}${path}"/>`
+const within = (...forms: readonly string[]) => forms.map(form => `<endpoint>${form}</endpoint>`).join('')
+
+/** The endpoint of a file. */
+async function fileOf(content: string): Promise<EndpointForm> {
+  const diagnostics = new Diagnostics()
+  const text = `<endpoint xmlns="http://ws.apache.org/ns/synapse" name="one">${content}</endpoint>`
+  const form = await parseEndpointFile('one', 'one.xml', text, diagnostics)
+  assert.deepEqual(diagnostics.errors.map(formatDiagnostic), [])
+  return form!
+}
+
+async function refusing(t: TestContext): Promise<number> {
+  const { port, close } = await refusingPort()
+  t.after(close)
+  return port
+}
+
+test('a failover of two named endpoints goes to the second where the first refuses', async t => {
+  const backend = await startBackend(t, { '/good': says(200, '{"from":"second"}') })
+  const named = {
+    down: await fileOf(http(await refusing(t), '/bad')),
+    up: await fileOf(http(backend.port, '/good')),
+  }
+  const request = `${call('<failover><endpoint key="down"/><endpoint key="up"/></failover>')}<respond/>`
+  const { ask } = await startCalls(t, { request }, backend.port, named)
+  assert.deepEqual(await ask(), [200, '{"from":"second"}'])
+  assert.deepEqual(await ask(), [200, '{"from":"second"}'])
+})
+
+test('failover inside loadbalance: groups take turns, and each one fails over within itself', async t => {
+  const backend = await startBackend(t, { '/a': says(200, '{"from":"a"}'), '/b': says(200, '{"from":"b"}') })
+  const down = http(await refusing(t), '/down')
+  const failover = (path: string) => `<failover>${within(down, http(backend.port, path))}</failover>`
+  const request = `${call(`<loadbalance>${within(failover('/a'), failover('/b'))}</loadbalance>`)}<respond/>`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  const answers = [await ask(), await ask(), await ask(), await ask()]
+  assert.deepEqual(
+    answers.map(([, body]) => body),
+    ['{"from":"a"}', '{"from":"b"}', '{"from":"a"}', '{"from":"b"}'],
+  )
+})
+
+test('endpoints of a group have variables, where their paths are the same', async t => {
+  const backend = await startBackend(t, { '/pets/7': says(200, '{}') })
+  const path = '/pets/{uri.var.id}?q={uri.var.q}'
+  const request = `<property name="uri.var.id" value="7"/><property name="uri.var.q" value="x y"/>
+    ${call(`<failover>${within(http(await refusing(t), path), http(backend.port, path))}</failover>`)}<respond/>`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  assert.deepEqual(await ask(), [200, '{}'])
+  assert.equal(backend.received[0]!.target, '/pets/7?q=x%20y')
+})
