@@ -244,6 +244,7 @@ export const API_ADVICE: Readonly<Record<number, readonly string[]>> = {
   ],
   102543: [
     'the event "worker died" in the event log: its cause, such as ERR_WORKER_OUT_OF_MEMORY',
+    'the event "worker threads of an earlier configuration are ended": reloads came faster than messages ended',
     'worker_pool_heap_bytes, and the size of the messages that were mediated at that time',
     'a cause "no sign of life": a script or a module of the operator that does not return',
   ],

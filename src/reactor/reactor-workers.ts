@@ -31,7 +31,7 @@ import { WorkScheduler } from './work-scheduler.ts'
 import { type PoolKind, WorkerPool } from './worker-pool.ts'
 import { WorkerThreads, type WorkerThreadsOptions } from './worker-threads.ts'
 
-/** Threads of earlier plans whose tasks have not ended; those of the oldest plan end beyond. */
+/** Threads of earlier plans whose tasks have not ended; beyond, those of the oldest plan are ended (D713). */
 const RETIRED_MAX = 4
 /** Threads by what they run. `long`: messages whose body is longer than `mediation.body.memory_bytes`. */
 const LANES = ['mediation', 'long', 'background'] as const
@@ -146,7 +146,10 @@ export class ReactorWorkers {
     const [oldest] = this.#retired
     if (oldest === undefined || this.#retired.size <= RETIRED_MAX) return
     this.#retired.delete(oldest)
-    oldest.close()
+    const CAUSE_OF_ERROR = `tasks of ${RETIRED_MAX} later configurations have not ended either`
+    const fields = { TASKS: oldest.pending, CAUSE_OF_ERROR }
+    this.#options.report('warn', 'worker threads of an earlier configuration are ended', fields)
+    oldest.close(CAUSE_OF_ERROR)
   }
 
   #deploy(api: ApiPlan): void {

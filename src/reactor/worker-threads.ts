@@ -93,6 +93,8 @@ export class WorkerThreads {
   #pending = 0
   #timer: NodeJS.Timeout | null = null
   #state: 'open' | 'retired' | 'closed' = 'open'
+  /** Why tasks have ended with the threads; '' for none. */
+  #closeCause = ''
 
   constructor(options: WorkerThreadsOptions) {
     this.#options = options
@@ -126,7 +128,8 @@ export class WorkerThreads {
       if ('value' in reply) return reply.value
       throw new WorkerFailure('failed', reply.cause)
     } catch (error) {
-      throw error instanceof WorkerFailure ? error : failureOf(error as NodeJS.ErrnoException)
+      if (error instanceof WorkerFailure) throw error
+      throw failureOf(error as NodeJS.ErrnoException, this.#closeCause)
     } finally {
       this.#pending--
       // What the last task has logged is in the queue of another port.
@@ -150,9 +153,10 @@ export class WorkerThreads {
     if (this.#pending === 0) this.close()
   }
 
-  /** Ends the threads at once; their tasks fail. */
-  close(): void {
+  /** Ends the threads at once; their tasks fail, with this cause. */
+  close(cause = ''): void {
     this.#state = 'closed'
+    this.#closeCause = cause
     if (this.#timer !== null) clearInterval(this.#timer)
     if (this.#pause !== null) clearTimeout(this.#pause)
     for (const pool of this.#pools) this.#end(pool)
@@ -333,8 +337,9 @@ export class WorkerThreads {
 }
 
 /** An error of piscina: the task could not be sent, or its thread is gone. */
-function failureOf(error: NodeJS.ErrnoException): WorkerFailure {
-  return new WorkerFailure(error.name === 'DataCloneError' ? 'failed' : 'died', causeOf(error))
+function failureOf(error: NodeJS.ErrnoException, closeCause: string): WorkerFailure {
+  if (error.name === 'DataCloneError') return new WorkerFailure('failed', causeOf(error))
+  return new WorkerFailure('died', closeCause === '' ? causeOf(error) : closeCause)
 }
 
 /** Code or name of an error: what is thrown in a thread may hold text of a client. Piscina's own texts hold none. */

@@ -249,6 +249,44 @@ test('after a reload tasks have the new plan, and those in flight end on the old
   await until(() => reactors.metrics.workerThreads === 1)
 })
 
+test('of five configurations with tasks the oldest is ended, with its cause, and without tasks none counts', async t => {
+  const limits = { core: 10, max: 10 }
+  const reactors = new Reactors(t, { limits })
+  const reload = (level: string): void =>
+    reactors.workers[0]!.deploy({ ...reactors.plan, logLevel: level }, { removed: [], deployed: [] })
+  const held: Promise<unknown>[] = []
+  const hold = async (): Promise<void> => {
+    held.push(
+      reactors
+        .run(0, { kind: 'hold', cells: reactors.cells.buffer as SharedArrayBuffer })
+        .catch(error => error.message),
+    )
+    await reactors.begun(held.length)
+  }
+  await hold()
+  // Five reloads without tasks on their threads.
+  for (let at = 0; at < 5; at++) reload(`idle ${at}`)
+  for (let at = 0; at < 3; at++) {
+    await hold()
+    reload(`busy ${at}`)
+  }
+  const ended = () => reactors.reports.filter(({ event }) => event.startsWith('worker threads of an earlier'))
+  assert.deepEqual(ended(), [])
+  await hold()
+  reload('fifth')
+  const cause = 'tasks of 4 later configurations have not ended either'
+  assert.equal(await held[0], cause)
+  assert.deepEqual(
+    ended().map(({ fields }) => fields),
+    [{ TASKS: 1, CAUSE_OF_ERROR: cause }],
+  )
+  reactors.openGate()
+  assert.deepEqual(
+    (await Promise.all(held.slice(1))).map(result => (result as { kind?: string }).kind ?? result),
+    ['held', 'held', 'held', 'held'],
+  )
+})
+
 test('a raised limit lets waiting messages of every reactor run', async t => {
   const reactors = new Reactors(t, { limits: { core: 1, max: 1 } })
   const outcomes = [reactors.hold(0), reactors.hold(0), reactors.hold(1)]
