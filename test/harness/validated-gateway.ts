@@ -10,8 +10,8 @@ import { sharedBySuite } from './suite.ts'
 
 const ASKS = '  enableSchemaValidation: true\n'
 
-/** What the backend answers: status, body, further lines. */
-type Answer = readonly [status: number, body: string, lines?: string]
+/** What the backend answers: status, body, further lines; or what it does. */
+type Answer = readonly [status: number, body: string, lines?: string] | Reaction
 
 interface ValidatedGateway {
   /** Sends a request, and resolves with its response. `body`: with its length, unless `lines` frame it. */
@@ -31,6 +31,7 @@ export function validatedGateway(
   documents: Readonly<Record<string, string | readonly [more: string, document: string]>>,
 ) {
   let answer: Answer = [200, '']
+  const reaction: Reaction = (...received) => (typeof answer === 'function' ? answer(...received) : answer)
   const shared = sharedBySuite(async owner => {
     const apis = await loadProjects(
       owner,
@@ -42,7 +43,7 @@ export function validatedGateway(
       ),
     )
     assert.deepEqual(apis.said, [])
-    const any = new Proxy({}, { get: () => () => answer }) as Readonly<Record<string, Reaction>>
+    const any = new Proxy({}, { get: () => reaction }) as Readonly<Record<string, Reaction>>
     const backend = await startBackend(owner, any)
     const plans = [...mediationsOf(apis)].map(([context, overrides]) => {
       return { context: `${context}/1`, port: backend.port, overrides }

@@ -407,9 +407,14 @@ for (const [request, status, body, lines, violations] of RESPONSES) {
   })
 }
 
-test('a response in gzip is checked as others are', async t => {
-  const { ask } = await start(t, [200, gzipSync('[]').toString('latin1'), `${COUNT}Content-Encoding: gzip\r\n`])
-  assert.deepEqual(violationsIn((await ask('GET /three/1/answers', '', '')).body), ['body must be object'])
+test('responses in gzip and in chunks are checked as others are', async t => {
+  const gzip = await start(t, [200, gzipSync('[]').toString('latin1'), `${COUNT}Content-Encoding: gzip\r\n`])
+  assert.deepEqual(violationsIn((await gzip.ask('GET /three/1/answers', '', '')).body), ['body must be object'])
+  const inChunks = await start(t, (_, peer) => {
+    peer.send(`HTTP/1.1 200 OK\r\n${JSON_LINE}${COUNT}${CHUNKED}\r\n${chunked('[1]')}`)
+    return null
+  })
+  assert.deepEqual(violationsIn((await inChunks.ask('GET /three/1/answers', '', '')).body), ['body must be object'])
 })
 
 test('more violations than an answer holds are counted', async t => {

@@ -1,13 +1,12 @@
 /** Members that repeat within an object of JSON: one reader takes the first of them, another one the last. */
+import { endOfString, isName } from './json-text.ts'
 
 const QUOTE = 0x22
-const BACKSLASH = 0x5c
 const OPEN_OBJECT = 0x7b
 const CLOSE_OBJECT = 0x7d
 const OPEN_ARRAY = 0x5b
 const CLOSE_ARRAY = 0x5d
 const COMMA = 0x2c
-const COLON = 0x3a
 
 interface Level {
   /** Names so far; null: an array. */
@@ -24,10 +23,11 @@ export function repeatedMembers(text: string, max: number): readonly string[] {
     const code = text.charCodeAt(at)
     if (code === QUOTE) {
       const start = at
-      at = closingQuote(text, start)
+      at = endOfString(text, start)
       const { names } = levels.at(-1) ?? { names: null }
       if (names === null || !isName(text, at + 1)) continue
-      const name = JSON.parse(text.slice(start, at + 1)) as string
+      const raw = text.slice(start + 1, at)
+      const name = raw.includes('\\') ? (JSON.parse(`"${raw}"`) as string) : raw
       levels.at(-1)!.at = name
       if (names.has(name)) found.push(pointerOf(levels))
       names.add(name)
@@ -40,18 +40,6 @@ export function repeatedMembers(text: string, max: number): readonly string[] {
     }
   }
   return found
-}
-
-function closingQuote(text: string, open: number): number {
-  let at = open + 1
-  while (text.charCodeAt(at) !== QUOTE) at += text.charCodeAt(at) === BACKSLASH ? 2 : 1
-  return at
-}
-
-function isName(text: string, from: number): boolean {
-  let at = from
-  while (text.charCodeAt(at) <= 0x20) at++
-  return text.charCodeAt(at) === COLON
 }
 
 function pointerOf(levels: readonly Level[]): string {

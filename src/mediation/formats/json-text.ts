@@ -158,7 +158,7 @@ function scanJson(text: string, limits: BodyLimits): Scan {
 }
 
 /** Index of the closing quote; the length of the text where there is none. */
-function endOfString(text: string, open: number): number {
+export function endOfString(text: string, open: number): number {
   for (let at = text.indexOf('"', open + 1); at !== -1; at = text.indexOf('"', at + 1)) {
     let before = at - 1
     while (text.charCodeAt(before) === BACKSLASH) before--
@@ -167,7 +167,8 @@ function endOfString(text: string, open: number): number {
   return text.length
 }
 
-function isName(text: string, from: number): boolean {
+/** True if the string that ends before `from` is the name of a member. */
+export function isName(text: string, from: number): boolean {
   let at = from
   while (at < text.length && text.charCodeAt(at) <= 0x20) at++
   return text.charCodeAt(at) === COLON
