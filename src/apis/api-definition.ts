@@ -2,6 +2,7 @@
  * The definition of one API as its project declares it: plain data for planning and, as part of the plan, for reactors.
  * Imports only types, so every thread can load this file.
  */
+import type { Diagnostic } from '../config/diagnostics.ts'
 import type { AdmissionPlan } from '../mediation/flow-plan.ts'
 import type { SequencePlan } from '../mediation/sequence-plan.ts'
 

@@ -49,9 +49,11 @@ export function missingSender(api: ApiDefinition, configuration: Configuration):
   return diagnosticOf(api, expected, `set ${section}.sender.enable = true`)
 }
 
-/** Why an API whose sequences run another one that does not exist is not deployed. */
+/** Why an API that runs a sequence that does not exist is not deployed. */
 function missingCall({ mediation }: ApiDefinition, home: SequenceSet['files']): Diagnostic | undefined {
   if (mediation === null) return undefined
+  const absent = mediation.ofHome?.find(({ name }) => !home.has(name))
+  if (absent !== undefined) return absent.missing
   const own = new Set(mediation.sequences.map(({ name }) => name))
   for (const { label, calls } of mediation.sequences) {
     const missing = calls.find(name => !own.has(name) && !home.has(name))

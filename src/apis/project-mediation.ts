@@ -65,9 +65,10 @@ export function readMediation(
   const sequences = readSequences(file, project, api, found)
   const policies = readPolicies(file, project, operations, found)
   const sources = [...sequences.sources, ...policies.sources, ...lastSteps(file)]
-  if (sources.length === 0 && own === null) return null
-  const { extensions } = sequences
-  const mediation = { sources, plans: [], extensions, policies: policies.ofApi, byOperation: policies.byOperation }
+  const { extensions, ofHome } = sequences
+  if (sources.length === 0 && ofHome.length === 0 && own === null) return null
+  const flows = { extensions, policies: policies.ofApi, byOperation: policies.byOperation }
+  const mediation = { sources, plans: [], ...flows, ...(ofHome.length === 0 ? {} : { ofHome }) }
   return own === null ? mediation : { ...mediation, ...own }
 }
 

@@ -9,7 +9,7 @@ import { nearest } from '../config/nearest.ts'
 import { labelOf, readSource } from '../config/source-file.ts'
 import { SEQUENCE_NAMESPACE } from '../mediation/functions.ts'
 import { sequenceNameIn } from '../mediation/sequence-name.ts'
-import { type Flow, type FlowNames, FLOWS, NO_FLOW_NAMES } from './api-definition.ts'
+import { type Flow, type FlowNames, FLOWS, type HomeSequence, NO_FLOW_NAMES } from './api-definition.ts'
 import { escapeXml } from './policy-template.ts'
 import { mayHave, type ProjectFolder } from './project-folder.ts'
 import type { Path, YamlFile } from './yaml-file.ts'
@@ -25,6 +25,7 @@ interface ProjectSequences {
   readonly sources: readonly SequenceSource[]
   /** Names of the sequences that run in each flow. */
   readonly extensions: FlowNames
+  readonly ofHome: readonly HomeSequence[]
 }
 
 export const SEQUENCES = 'Sequences'
@@ -75,11 +76,12 @@ export function readSequences(
   const paths = mayHave(names, SEQUENCES) ? filesBelow(join(folder, SEQUENCES)) : []
   const files = paths.flatMap(path => readFile(path, api, found) ?? [])
   const named = namedSequences(file)
-  if (files.length === 0 && named.length === 0) return { sources: [], extensions: NO_FLOW_NAMES }
+  if (files.length === 0 && named.length === 0) return { sources: [], extensions: NO_FLOW_NAMES, ofHome: [] }
   reportDuplicates(files, found)
+  const ofHome: HomeSequence[] = []
   const running = (flow: Flow): readonly string[] => {
     const given = named.filter(one => one.flow === flow)
-    if (given.length > 0) return given.flatMap(one => fileOf(file, one, files) ?? [])
+    if (given.length > 0) return given.map(one => ownName(one, files) ?? nameOfHome(file, one, files, ofHome))
     const [only, ...others] = files.filter(one => one.flow === flow)
     if (others.length > 0) {
       const hint = `name the one that runs as data.${MEMBERS[flow]}, or move the others out of the folder`
@@ -88,7 +90,7 @@ export function readSequences(
     return only === undefined ? [] : [only.name]
   }
   const extensions = { request: running('request'), response: running('response'), fault: running('fault') }
-  return { sources: files.map(({ name, label, text }) => ({ name, label, text })), extensions }
+  return { sources: files.map(({ name, label, text }) => ({ name, label, text })), extensions, ofHome }
 }
 
 // ---- members of api.yaml --------------------------------------------------------------------------------------------
@@ -122,19 +124,34 @@ function namedSequences(file: YamlFile): readonly NamedSequence[] {
   return named
 }
 
-/** Undefined, with an error, if no file holds the sequence. */
-function fileOf(file: YamlFile, { name, flow, at }: NamedSequence, files: readonly SequenceFile[]): string | undefined {
-  const wanted = name.endsWith(EXTENSION) ? name.slice(0, -EXTENSION.length) : name
+/** Undefined if no file of the project holds the sequence. */
+function ownName({ name, flow }: NamedSequence, files: readonly SequenceFile[]): string | undefined {
+  const wanted = withoutExtension(name)
   const fitting = files.filter(one => one.stem === wanted || one.name === wanted)
-  const chosen = fitting.find(one => one.flow === flow) ?? fitting[0]
-  if (chosen !== undefined) return chosen.name
+  return (fitting.find(one => one.flow === flow) ?? fitting[0])?.name
+}
+
+/** Exports name shared sequences of the platform, of which they have no file (D723). */
+function nameOfHome(
+  file: YamlFile,
+  { name, flow, at }: NamedSequence,
+  files: readonly SequenceFile[],
+  ofHome: HomeSequence[],
+): string {
+  const wanted = withoutExtension(name)
   const guess = nearest(
     wanted,
     files.map(({ stem }) => stem),
   )
-  const hint = guess === '' ? `add ${SEQUENCES}/${FOLDERS[flow]}/${wanted}${EXTENSION}` : `did you mean ${guess}?`
-  file.error(at, name, 'there is no such sequence in the project', hint)
-  return undefined
+  const add = `add ${SEQUENCES}/${FOLDERS[flow]}/${wanted}${EXTENSION} or a sequence of the home`
+  const hint = guess === '' ? add : `did you mean ${guess}?`
+  const missing = file.diagnostic(at, name, 'there is no such sequence in the project or the home', hint)
+  ofHome.push({ name: wanted, missing })
+  return wanted
+}
+
+function withoutExtension(name: string): string {
+  return name.endsWith(EXTENSION) ? name.slice(0, -EXTENSION.length) : name
 }
 
 // ---- files ----------------------------------------------------------------------------------------------------------

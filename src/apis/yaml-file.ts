@@ -194,9 +194,14 @@ export class YamlFile {
       diagnostics.push({ where: this.label, key: '', given: '', expected: cut, hint: 'correct these first' })
       return
     }
+    diagnostics.push(this.diagnostic(path, given, expected, hint))
+  }
+
+  /** A diagnostic that is not reported yet. */
+  diagnostic(path: Path, given: unknown, expected: string, hint: string): Diagnostic {
     const parts = path.map(part => (typeof part === 'number' ? `[${part}]` : `.${part}`))
     const key = parts.join('').replace(/^\./, '')
-    diagnostics.push({ where: this.where(path), key, given: formatValue(given), expected, hint })
+    return { where: this.where(path), key, given: formatValue(given), expected, hint }
   }
 
   /** File and line of the key or item at a path, or of the nearest value around it that exists. */

@@ -9,7 +9,7 @@ import { loadApis } from '../../src/apis/api-loading.ts'
 import { mediationSummaries } from '../../src/apis/project-mediation.ts'
 import { loadConfiguration } from '../harness/configuration.ts'
 import { planOf } from '../mediation/test-sequences.ts'
-import { NO_SEQUENCES, type SequenceSet } from '../../src/mediation/sequence-files.ts'
+import { NO_SEQUENCES } from '../../src/mediation/sequence-files.ts'
 import { mediationPlan } from '../../src/plan/mediation-planning.ts'
 import { needsOf } from '../../src/mediation/needs.ts'
 import { temporaryHome } from '../config/temporary-home.ts'
@@ -169,12 +169,6 @@ const REFUSED: readonly (readonly [string, Files, string, string])[] = [
     { 'Sequences/B:v1--In.xml': sequence('B:v1--In') },
     '',
     'error Sequences/B:v1--In.xml: is the sequence of B:v1, and not of A:v1',
-  ],
-  [
-    'a name without a file',
-    { 'Sequences/in-sequence/enrich.xml': sequence('enrich') },
-    '  inSequence: enrch\n',
-    'error api.yaml:11: data.inSequence = "enrch": there is no such sequence in the project (did you mean enrich?)',
   ],
   [
     'a mediation policy without its flow',
@@ -588,19 +582,62 @@ describe('D255: a use of a built-in name with', () => {
   }
 })
 
-test('a sequence that runs an unknown one refuses its project, and may run those of the home', async t => {
-  const calling = sequence('a', '<sequence key="shared"/>')
-  const home = temporaryHome(t, {
-    'deployment.toml': '',
-    'apis/A/api.yaml': HEAD,
-    'apis/A/Sequences/in-sequence/a.xml': calling,
-  })
-  const { configuration } = loadConfiguration(home, [])
-  const ofHome = new Map([['shared', { label: '', text: '', plan: await planOf('<drop/>', 'shared') }]])
-  const load = (sequences: SequenceSet['files']) =>
-    loadApis(new ApiProjects(home), configuration, true, new Map(), undefined, sequences)
-  assert.deepEqual((await load(ofHome)).errors, [])
-  const { apis, errors } = await load(new Map())
-  assert.deepEqual(apis, [])
-  assert.match(formatDiagnostic(errors[0]!), /a\.xml: sequence key = "shared": there is no sequence of this name/)
+// ---- sequences of the home ------------------------------------------------------------------------------------------
+
+const CALLING = { 'Sequences/in-sequence/a.xml': sequence('a', '<sequence key="shared"/>') }
+const ABSENT = 'there is no such sequence in the project or the home'
+/** [what, files, further lines of api.yaml, sequences of the home, its request flow or the error]. */
+const OF_THE_HOME: readonly (readonly [string, Files, string, readonly string[], string | RegExp])[] = [
+  ['a sequence that runs one of the home', CALLING, '', ['shared'], 'a: constant'],
+  [
+    'a sequence that runs an unknown one',
+    CALLING,
+    '',
+    [],
+    /^Sequences\/in-sequence\/a\.xml: sequence key = "shared": there is no sequence of this name/,
+  ],
+  [
+    'a shared mediation policy of the home',
+    {},
+    '  mediationPolicies: [{name: log_in_message, type: in, shared: true}]\n',
+    ['log_in_message'],
+    'log_in_message: constant',
+  ],
+  [
+    'a shared mediation policy that nobody has',
+    {},
+    '  mediationPolicies: [{name: log_in_message, type: in, shared: true}]\n',
+    ['log_out_message'],
+    `api.yaml:11: data.mediationPolicies[0].name = "log_in_message": ${ABSENT} (add Sequences/in-sequence/log_in_message.xml or`,
+  ],
+  ['an inSequence of the home', {}, '  inSequence: shared\n', ['shared'], 'shared: constant'],
+  [
+    'an inSequence that resembles one of the project',
+    { 'Sequences/in-sequence/enrich.xml': sequence('enrich') },
+    '  inSequence: enrch\n',
+    ['shared'],
+    `api.yaml:11: data.inSequence = "enrch": ${ABSENT} (did you mean enrich?)`,
+  ],
+]
+describe('D723: sequences of the home run for a project with', () => {
+  for (const [what, files, lines, names, expected] of OF_THE_HOME) {
+    test(what, async t => {
+      const inProject = Object.entries({ 'api.yaml': HEAD + lines, ...files })
+      const project = Object.fromEntries(inProject.map(([name, text]) => [`apis/A/${name}`, text]))
+      const home = temporaryHome(t, { 'deployment.toml': '', ...project })
+      const steps = '<property name="x-a" value="1" scope="transport"/>'
+      const plans = await Promise.all(names.map(async name => [name, await planOf(steps, name)] as const))
+      const ofHome = new Map(plans.map(([name, plan]) => [name, { label: '', text: '', plan }]))
+      const { configuration } = loadConfiguration(home, [])
+      const loaded = await loadApis(new ApiProjects(home), configuration, true, new Map(), undefined, ofHome)
+      const said = loaded.errors.map(it => formatDiagnostic(it).replaceAll(`${home}/apis/A/`, ''))
+      if (loaded.apis.length > 0) {
+        assert.deepEqual(said, [])
+        const { request } = mediationPlan(loaded.apis[0]!, { ...NO_SEQUENCES, files: ofHome }, needsOf)!.flows
+        assert.equal(`${request.sequences.join(', ')}: ${request.needs}`, expected)
+      } else if (typeof expected === 'string')
+        assert.ok(said.length === 1 && said[0]!.startsWith(expected), said.join())
+      else assert.match(said.join(), expected)
+    })
+  }
 })

@@ -62,7 +62,10 @@ async function startHome(t: TestContext, steps: (name: string) => string, uses: 
   const policy = template === '' ? {} : { 'Policies/mark_v1.yaml': POLICY, 'Policies/mark_v1.j2': template }
   const ofAll = sequences('synapse-configs/default/sequences', 'WSO2AM--Ext', 'all', steps)
   const ofApi = sequences('Sequences', 'A:v1.0.0', 'api', steps)
-  const loaded = await loadProject(t, data, { ...ofApi, ...policy }, ofAll)
+  return startLoaded(t, await loadProject(t, data, { ...ofApi, ...policy }, ofAll))
+}
+
+async function startLoaded(t: TestContext, loaded: Awaited<ReturnType<typeof loadProject>>) {
   assert.deepEqual(loaded.said, [])
   const backend = await startBackend(t, { '/x': says(200, '{"own":1}'), '/y': says(200, '{"own":1}') })
   const refusing = await refusingPort()
@@ -127,4 +130,14 @@ test('D720: of a sequence of all APIs and a policy that set one field, the polic
   assert.match(backend.received[0]!.head, /^x-both: policy-request\r$/im)
   assert.deepEqual(got.fields.get('x-both'), ['policy-response'])
   assert.deepEqual((await ask('/refused/x')).fields.get('x-both'), ['policy-fault'])
+})
+
+test('D723: a shared mediation policy without a file runs the sequence of the home', async t => {
+  const name = 'log_in_message'
+  const steps = '<property name="X-Shared" value="yes" scope="transport"/>'
+  const shared = { [`synapse-configs/default/sequences/${name}.xml`]: file(steps, name) }
+  const data = { endpointConfig: ENDPOINT, mediationPolicies: [{ name, type: 'in', shared: true }] }
+  const { backend, ask } = await startLoaded(t, await loadProject(t, data, {}, shared))
+  await ask('/a/x')
+  assert.match(backend.received[0]!.head, /^x-shared: yes\r$/im)
 })
