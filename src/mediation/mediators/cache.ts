@@ -124,7 +124,9 @@ function keyOf(message: Message, { excluded, included }: FinderSettings): string
 
 async function collect(message: Message): Promise<boolean> {
   const text = textOf(message.get('default', WANTED))
-  if (text === '') return true
+  // A fault stands for a response that did not come, and a request is none: neither is an answer to other clients.
+  const isResponse = message.head.status !== 0 || message.isMarkedResponse
+  if (text === '' || !isResponse || servicesOf(message).flow === 'fault') return true
   message.remove('default', WANTED)
   const { key, lifetimeMs, sizeMax, statuses, obeysResponse, cache, entriesMax } = JSON.parse(text) as Wanted
   const { status } = message.head
