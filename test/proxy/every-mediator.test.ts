@@ -6,17 +6,10 @@ import { MEDIATORS } from '../../src/mediation/mediators/list.ts'
 import { temporaryHome } from '../config/temporary-home.ts'
 import { operation } from '../harness/filter-chain.ts'
 import { flowsOf, type FlowTexts, startFlows, takeHead } from '../harness/flows.ts'
-import { type GatewayOptions, startGateway } from '../harness/gateway.ts'
+import { type GatewayOptions, startGateway, type TestGateway } from '../harness/gateway.ts'
 import { connectPeer, refusingPort } from '../harness/peers.ts'
 import { takeResponse } from '../harness/responses.ts'
-import {
-  address,
-  type PathBackend,
-  planEndpoints,
-  says,
-  startBackend,
-  startCallsOf,
-} from '../harness/sequence-calls.ts'
+import { address, type PathBackend, planEndpoints, says, startBackend } from '../harness/sequence-calls.ts'
 import { type Owner, sharedBySuite } from '../harness/suite.ts'
 import { switchingProtocols, upgradeRequest } from '../harness/tunnels.ts'
 
@@ -36,8 +29,8 @@ const gather = '<aggregate><onComplete expression="json-eval($.n)">'.concat(
 const opa = (port: number) => `<opa serverUrl="http://127.0.0.1:${port}/policies" policy="p" rule="allow"/>`
 const OTHERS = { shared: set('shared') }
 
-/** Steps, and the field X-Seen that they leave: they need heads alone. */
-const OF_HEADS: readonly (readonly [mediator: string, steps: Steps, value: string])[] = [
+/** Steps, the field X-Seen that they leave, and what they log: they need heads alone. */
+const OF_HEADS: readonly (readonly [mediator: string, steps: Steps, value: string, logged?: string])[] = [
   ['property', () => set('set'), 'set'],
   ['propertyGroup', () => `<propertyGroup>${set('in group')}</propertyGroup>`, 'in group'],
   ['variable', () => `<variable name="v" type="INTEGER" value="7"/>${seen(`\${vars.v + 1}`)}`, '8'],
@@ -48,12 +41,14 @@ const OF_HEADS: readonly (readonly [mediator: string, steps: Steps, value: strin
     'b',
   ],
   ['header', () => '<header name="X-Seen" value="header" scope="transport"/>', 'header'],
-  ['log', () => `<log level="custom"><property name="k" value="v"/></log>${set('logged')}`, 'logged'],
+  ['log', () => `<log level="custom"><property name="k" value="v"/></log>${set('logged')}`, 'logged', 'k = v'],
   ['sequence', () => '<sequence key="shared"/>', 'shared'],
   [
     'rewrite',
-    () => `<rewrite><rewriterule><action fragment="path" value="/new"/></rewriterule></rewrite>${set('rewritten')}`,
-    'rewritten',
+    () =>
+      `<rewrite><rewriterule><action fragment="path" value="/new"/></rewriterule></rewrite>
+        ${seen("get-property('axis2', 'REST_URL_POSTFIX')")}`,
+    '/new',
   ],
 ]
 
@@ -134,6 +129,10 @@ interface Seen {
   readonly client: string
   /** X-Seen of the request that the backend got; null: none. */
   readonly backend: string | null
+  /** Target of that request; '' for none. */
+  readonly target: string
+  /** What sequences have logged. */
+  readonly logged: readonly string[]
   readonly body: string
 }
 
@@ -145,18 +144,22 @@ function exchangeWith(texts: (port: number) => FlowTexts, fails = false): () => 
   const path = `/${flowsByPath.size}`
   flowsByPath.set(path, texts)
   return async () => {
-    const { backend, ask } = await shared
+    const { backend, ask, logged } = await shared
     backend.received.length = 0
+    const before = logged().length
     const { status, fields, body } = await ask(`${fails ? '/refused' : '/a'}${path}`)
     const own = backend.received.find(({ target }) => target === path || target === '/new')
     const sent = own === undefined ? null : (/^x-seen: (.*)\r$/im.exec(own.head)?.[1] ?? '')
-    return { status, client: fields.get('x-seen')?.join() ?? '', backend: sent, body }
+    const client = fields.get('x-seen')?.join() ?? ''
+    return { status, client, backend: sent, target: own?.target ?? '', logged: logged().slice(before), body }
   }
 }
 
 interface Shared {
   readonly backend: PathBackend
   ask(path: string): ReturnType<typeof takeResponse>
+  /** Texts of `<log>`, in order. */
+  logged(): readonly string[]
 }
 
 const shared = sharedBySuite(async (suite): Promise<Shared> => {
@@ -167,7 +170,7 @@ const shared = sharedBySuite(async (suite): Promise<Shared> => {
   const texts = [...flowsByPath].map(([path, flows]) => [`GET ${path}`, flows(backend.port)] as const)
   const mediation = await flowsOf({ others: OTHERS }, Object.fromEntries(texts))
   const home = temporaryHome(suite, { 'code.mjs': MODULE })
-  return { backend, ask: await startPair(suite, mediation, backend.port, { home }) }
+  return { backend, ...(await startPair(suite, mediation, backend.port, { home })) }
 })
 
 /** Starts a gateway with `/a` and with `/refused`, where no backend listens; both have an operation per flow. */
@@ -176,7 +179,7 @@ async function startPair(
   mediation: ApiMediationPlan,
   port: number,
   options: GatewayOptions = {},
-): Promise<Shared['ask']> {
+): Promise<Omit<Shared, 'backend'>> {
   const refusing = await refusingPort()
   t.after(() => refusing.close())
   const overrides = { mediation, resources: Object.keys(mediation.byOperation).map(operation) }
@@ -187,33 +190,46 @@ async function startPair(
   const sequenceEndpoints = planEndpoints(mediation.sequences)
   const gateway = await startGateway(apis, { sequenceEndpoints, ...options })
   t.after(() => gateway.stop())
-  return async path => {
+  const ask = async (path: string) => {
     const client = await connectPeer(gateway.port)
     t.after(() => client.destroy())
     client.send(`GET ${path} HTTP/1.1\r\nHost: h\r\n\r\n`)
     return takeResponse(client)
   }
+  return { ask, logged: () => loggedOf(gateway) }
 }
 
-for (const [mediator, steps, value] of [...OF_HEADS, ...OF_WORKERS]) {
+function loggedOf({ reports }: TestGateway): readonly string[] {
+  return reports.filter(({ event }) => event === 'sequence log').map(({ fields }) => String(fields.MESSAGE))
+}
+
+for (const [mediator, steps, value, line] of [...OF_HEADS, ...OF_WORKERS]) {
+  const lines = line === undefined ? [] : [line]
   describe(`<${mediator}>`, () => {
     const inRequest = exchangeWith(port => ({ request: steps(port) }))
     const inResponse = exchangeWith(port => ({ response: steps(port) }))
     const inFault = exchangeWith(port => ({ fault: steps(port) }), true)
     test('acts in the request flow', async () => {
-      const { status, backend } = await inRequest()
-      assert.deepEqual([status, backend], [200, value])
+      const { status, backend, logged } = await inRequest()
+      assert.deepEqual([status, backend, logged], [200, value, lines])
     })
     test('acts in the response flow', async () => {
-      const { status, client } = await inResponse()
-      assert.deepEqual([status, client], [200, value])
+      const { status, client, logged } = await inResponse()
+      assert.deepEqual([status, client, logged], [200, value, lines])
     })
     test('acts in the fault flow', async () => {
-      const { client } = await inFault()
-      assert.equal(client, value)
+      const { client, logged } = await inFault()
+      assert.deepEqual([client, logged], [value, lines])
     })
   })
 }
+
+const rewritten = exchangeWith(() => ({
+  request: '<rewrite><rewriterule><action fragment="path" value="/new"/></rewriterule></rewrite>',
+}))
+test('<rewrite> in the request flow changes the target that the backend gets', async () => {
+  assert.equal((await rewritten()).target, '/new')
+})
 
 for (const [side, request, response] of [
   ['in', 'for requests', ''],
@@ -287,25 +303,42 @@ for (const isOnWorker of [false, true]) {
   }
 }
 
-test('<cache> responds in place of the backend', async t => {
-  const backend = await startBackend(t, { '/x': says(200, '{"own":1}') })
-  const cache = `<cache collector="false" timeout="60" maxMessageSize="1000">
-    <onCacheHit>${set('hit')}<respond/></onCacheHit>
-    <protocol type="HTTP"><methods>GET</methods><responseCodes>200</responseCodes></protocol></cache>`
-  const mediation = await flowsOf({ request: cache, response: '<cache collector="true"/>' })
-  const { ask } = await startCallsOf(t, mediation, backend.port)
-  assert.deepEqual(
-    [await ask(), await ask()],
-    [
-      [200, '{"own":1}'],
-      [200, '{"own":1}'],
-    ],
-  )
-  assert.equal(backend.received.length, 1)
+const finder = `<cache collector="false" timeout="60" maxMessageSize="1000">
+  <onCacheHit>${set('hit')}<respond/></onCacheHit>
+  <protocol type="HTTP"><methods>GET</methods></protocol></cache>`
+const COLLECTOR = '<cache collector="true"/>'
+const ofCall = (port: number) => `<call>${http(port, '/n')}</call><property name="RESPONSE" value="true"/>`
+
+/** Flows, whether the second request is answered from the cache, and what the first one gets. */
+const CACHES: readonly (readonly [what: string, texts: (port: number) => FlowTexts, hits: boolean, body: string])[] = [
+  ['the response flow', () => ({ request: finder, response: COLLECTOR }), true, '{"own":1}'],
+  [
+    'the request flow, behind a call',
+    port => ({ request: `${finder}${ofCall(port)}${COLLECTOR}<respond/>` }),
+    true,
+    '{"n":1}',
+  ],
+  ['the request flow, before a response', () => ({ request: finder + COLLECTOR }), false, '{"own":1}'],
+  ['no flow', () => ({ request: finder }), false, '{"own":1}'],
+]
+for (const [what, texts, hits, body] of CACHES) {
+  const exchange = exchangeWith(texts)
+  const does = hits ? 'responds in place of the backend' : 'keeps nothing'
+  test(`<cache> with a collector in ${what} ${does}`, async () => {
+    const [first, second] = [await exchange(), await exchange()]
+    assert.deepEqual([first.body, first.client], [body, ''])
+    assert.deepEqual([second.body, second.client, second.backend], [body, hits ? 'hit' : '', hits ? null : ''])
+  })
+}
+
+const failing = exchangeWith(() => ({ request: finder, fault: set('fault flow') + COLLECTOR }), true)
+test('<cache> with a collector in the fault flow keeps no fault', async () => {
+  for (const { status, client } of [await failing(), await failing()])
+    assert.deepEqual([status, client], [502, 'fault flow'])
 })
 
 describe('on the handshake of a WebSocket', () => {
-  for (const [mediator, steps, value] of OF_HEADS) {
+  for (const [mediator, steps, value, line] of OF_HEADS) {
     test(`<${mediator}> acts on the request and on the 101`, async t => {
       const mediation = await flowsOf({ request: steps(0), response: steps(0), others: OTHERS })
       const { gateway, backend } = await startFlows(t, [mediation], { kinds: ['ws'] })
@@ -317,6 +350,7 @@ describe('on the handshake of a WebSocket', () => {
       assert.match(await takeHead(peer), pattern)
       peer.send(switchingProtocols('websocket', ''))
       assert.match(await takeHead(client), pattern)
+      assert.deepEqual(loggedOf(gateway), line === undefined ? [] : [line, line])
     })
   }
 })
@@ -347,7 +381,7 @@ for (const isOnWorker of [false, true]) {
     const own = (flow: Flow) => ({ sequences: ORDER[flow], needs: isOnWorker ? 'worker' : 'heads' }) as const
     const byOperation = Object.fromEntries(FLOWS.map(flow => [`GET /${flow}`, { ...flows, [flow]: own(flow) }]))
     const backend = await startBackend(t, Object.fromEntries(FLOWS.map(flow => [`/${flow}`, says(200, '{"own":1}')])))
-    const ask = await startPair(t, { sequences, flows, byOperation }, backend.port)
+    const { ask } = await startPair(t, { sequences, flows, byOperation }, backend.port)
     for (const flow of FLOWS) {
       const { fields } = await ask(`${flow === 'fault' ? '/refused' : '/a'}/${flow}`)
       const sent = /^x-seen: (.*)\r$/im.exec(backend.received[0]?.head ?? '')?.[1]
