@@ -48,10 +48,16 @@ function warnOfUnknown(
   resources: readonly ResourceDefinition[],
 ): void {
   const known = new Set(operations.map(({ method, template }) => `${method} ${shapeOfTemplate(template)}`))
+  const open = [...known].filter(each => each.endsWith('/*')).map(each => each.slice(0, -1))
+  const isKnown = (method: string, template: string): boolean => {
+    const own = `${method} ${shapeOfTemplate(template)}`
+    return known.has(own) || open.some(start => `${own}/`.startsWith(start))
+  }
   const isOpen = ({ verb, template }: ResourceDefinition) => verb === '*' || template.endsWith('/*')
-  const missing = resources.filter(
-    each => !isOpen(each) && !known.has(`${each.verb} ${shapeOfTemplate(each.template)}`),
-  )
+  const missing = resources.filter(each => {
+    const { verb, template } = each
+    return !isOpen(each) && !isKnown(verb, template) && !(verb === 'HEAD' && isKnown('GET', template))
+  })
   for (const { verb, template } of missing.slice(0, 5)) {
     file.warn(['paths'], undefined, `${verb} ${template}: not in the document`, 'every request is refused with 102560')
   }

@@ -40,6 +40,15 @@ const SAID: readonly (readonly [string, string, readonly RegExp[]])[] = [
       /GET \/z: .*every request is refused/,
     ],
   ],
+  [
+    `${ASKS}  operations: [{target: /x, verb: HEAD}, {target: "/files/{id}", verb: GET}, {target: /more, verb: GET}]\n`,
+    `${DOCUMENT('{type: string}')}  /files/*:\n    get: {responses: {"200": {description: ok}}}\n`,
+    [
+      /: not among the operations of the project/,
+      /GET \/more: not in the document \(they are deployed/,
+      /paths: GET \/more: not in the document \(every request is refused/,
+    ],
+  ],
   [`${ASKS}  type: WS\n`, DOCUMENT('{type: string}'), [/enableSchemaValidation = .*has no effect.*WS/]],
 ]
 

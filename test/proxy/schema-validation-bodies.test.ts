@@ -25,6 +25,7 @@ paths:
           application/json; version=1: {schema: {type: object, required: [one]}}
           application/json; version=2: {schema: {type: object, required: [two]}}
           text/plain: {schema: {type: integer, minimum: 3}}
+          text/csv: {schema: {type: array}}
       responses: {default: {description: any}}
   /any:
     post:
@@ -219,7 +220,8 @@ const REQUESTS: Readonly<Record<string, readonly Row[]>> = {
     ['POST /three/1/kinds', type('text/plain'), '3', []],
     ['POST /three/1/kinds', type('text/plain'), '2', ['body must be >= 3']],
     ['POST /three/1/any', JSON_LINE, '{"a":1}', []],
-    ['POST /three/1/any', type('text/x'), '{"a":1}', ['body must be object']],
+    ['POST /three/1/any', type('text/x'), '{"a":1}', ['content type must be one that the schema can be checked with']],
+    ['POST /three/1/kinds', type('text/csv'), 'a,b', []],
     ['POST /three/1/any', type('x/x'), '{"a":1}', ['content type must be one that the schema can be checked with']],
     ['POST /three/1/any', '', '{"a":1}', ['content type must be one that the schema can be checked with']],
     ['POST /three/1/any', type('application/json, text/x'), '{}', ['content type must be one type']],

@@ -137,8 +137,11 @@ export class MessageCheck {
     if (format === 'json') return this.#json(media.schema, message)
     if (format === 'form') return this.#urlEncoded(media, message)
     if (format === 'multipart') return this.#multipart(media, message)
-    if (format === 'text') return this.#text(media.schema, message)
-    return isRange(range) && !message.isFromBackend ? this.#unreadable(media.schema) : []
+    const shape = this.#shapeOf(media.schema)
+    if (format === 'text' && shape.isScalar) return this.#text(media.schema, message)
+    // A client could choose any type of a range, also one whose bodies nothing here reads.
+    if (!isRange(range) || message.isFromBackend || shape.isText) return []
+    return [{ place: 'content type', rule: 'must be one that the schema can be checked with' }]
   }
 
   #json(schema: string, message: Message): readonly Violation[] {
@@ -178,13 +181,6 @@ export class MessageCheck {
     if (payload !== null && payload.kind !== 'text') return []
     const value = this.#shapeOf(schema).scalar(payload?.text ?? '')
     return this.#schemas.violations(schema, value, 'body')
-  }
-
-  /** A client could choose any type of a range, also one whose bodies nothing here reads. */
-  #unreadable(schema: string): readonly Violation[] {
-    return this.#shapeOf(schema).isText
-      ? []
-      : [{ place: 'content type', rule: 'must be one that the schema can be checked with' }]
   }
 
   #shapeOf(schema: string): Shape {

@@ -17,6 +17,7 @@ const IMPLIED: readonly (readonly [type: string, keywords: readonly string[]])[]
   ['object', ['additionalProperties', 'unevaluatedProperties', 'dependentRequired', 'dependentSchemas']],
   ['string', ['minLength', 'maxLength', 'pattern']],
 ]
+const COMPOSITES: ReadonlySet<string> = new Set(['array', 'object', 'null'])
 const INTEGER = /^-?(?:0|[1-9]\d*)$/
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 
@@ -53,6 +54,11 @@ export class Shape {
 
   get isObject(): boolean {
     return this.#types.has('object')
+  }
+
+  /** A text alone may be a value. */
+  get isScalar(): boolean {
+    return this.#types.size === 0 || !this.#types.isSubsetOf(COMPOSITES)
   }
 
   get isText(): boolean {
