@@ -10,7 +10,7 @@ import { connectionLimits, openFileLimit } from '../plan/descriptor-planning.ts'
 import { planListeners } from '../plan/listener-planning.ts'
 import { reactorCount } from '../plan/reactor-planning.ts'
 import { type RemoteRequestLimits, remoteRequestLimits } from '../plan/remote-requests.ts'
-import { scriptThreadsEach, workerThreadCount } from '../plan/worker-plan.ts'
+import { scriptThreadsEach, TASK_BYTES, workerThreadCount } from '../plan/worker-plan.ts'
 import { workerSettings } from '../plan/worker-planning.ts'
 import { ARENA_BYTES, chunkSize } from '../runtime/arena.ts'
 import { START_MS, WAITING_PER_THREAD } from '../runtime/isolated-threads.ts'
@@ -22,6 +22,10 @@ export interface PoolFacts {
   readonly reactors: number
   /** Worker threads of both kinds. */
   readonly workers: number
+  /** Threads of the whole process by what they run; both transports share those of mediation. */
+  readonly threads: { readonly mediation: number; readonly background: number }
+  /** Largest total size of the messages that wait for workers. */
+  readonly queueBytes: number
   /** Limit of open files and sockets of a process; 0 if unknown. */
   readonly openFiles: number
   readonly requests: RemoteRequestLimits
@@ -31,10 +35,14 @@ export interface PoolFacts {
 
 export function poolFacts(configuration: Configuration, dataDir: string): PoolFacts {
   const reactors = reactorCount(configuration, planListeners(configuration))
+  const { threads } = workerSettings(configuration)
   return {
     processors: availableParallelism(),
     reactors,
-    workers: workerThreadCount(workerSettings(configuration).threads, reactors),
+    workers: workerThreadCount(threads, reactors),
+    // Each reactor has a thread of its own at least.
+    threads: { mediation: Math.max(threads.mediation, reactors), background: Math.max(threads.background, reactors) },
+    queueBytes: configuration['transport.passthru_http'].worker_pool_queue_bytes,
     openFiles: openFileLimit(),
     requests: remoteRequestLimits(configuration),
     databases: databasePools(configuration, dataDir),
@@ -68,19 +76,21 @@ type Values = (key: string) => number
 /** Undefined where the sizes are not known. */
 type Calculate = (value: Values, facts: PoolFacts, burst: number) => PoolCalculation | undefined
 
-const workers = executor('messages', {
+const workers = executor('messages', 'mediation', {
   core: 'worker_pool_size_core',
   max: 'worker_pool_size_max',
   queue: 'worker_pool_queue_length',
   beyond: 'answered with 503 and 102540',
+  beyondBytes: 'answered with 503 and 102541',
   note: 'http and https count apart, on the same threads; a message that only passes through never enters the pool',
 })
 
-const background = executor('tasks', {
+const background = executor('tasks', 'background', {
   core: 'synapse.core_threads',
   max: 'synapse.max_threads',
   queue: 'synapse.threads_queue_length',
   beyond: 'refused',
+  beyondBytes: 'refused',
   note: 'for messages that no client waits for, such as copies that sequences make and do not wait for',
 })
 
@@ -129,29 +139,32 @@ interface Executor {
   readonly max: string
   /** -1 for an unbounded queue. */
   readonly queue: string
-  /** Outcome for a task beyond the queue. */
+  /** Outcome for a task beyond the queue, by its length and by its bytes. */
   readonly beyond: string
+  readonly beyondBytes: string
   readonly note: string
 }
 
 /** A pool with a queue: it grows beyond its core size only when the queue is full. */
-function executor(what: string, keys: Executor): Calculate {
-  return (value, { processors, reactors }, size) => {
+function executor(what: string, pool: keyof PoolFacts['threads'], keys: Executor): Calculate {
+  return (value, { threads, queueBytes }, size) => {
     const [core, max, queue] = [value(keys.core), value(keys.max), value(keys.queue)]
     const isUnbounded = queue < 0
     const atOnce = isUnbounded ? core : Math.max(core, max)
+    const waitingMax = Math.floor(queueBytes / TASK_BYTES)
     const first = Math.min(size, core)
-    const waits = isUnbounded ? size - first : Math.min(size - first, queue)
+    const waits = least(size - first, queue, waitingMax)
     const more = isUnbounded ? 0 : Math.min(size - first - waits, atOnce - core)
-    // Each reactor has a thread of its own at least.
-    const threads = Math.max(Math.min(atOnce, processors), reactors)
     const growth = isUnbounded
       ? `the queue is unbounded, so ${keys.max} (${max}) has no effect: the pool stays at ${keys.core} (${core})`
       : `${core} at once, then ${queue} wait, then up to ${max} at once; one more is ${keys.beyond}`
+    const length = `worker_pool_queue_bytes (${bytes(queueBytes)}) holds ${waitingMax} that wait`
+    const memory = `${length}, fewer with bodies; one more is ${keys.beyondBytes}`
     const burst = { size, runs: first + more, waits, refused: size - first - waits - more }
     return calculation(burst, what, [
-      `${atOnce} ${what} at once: ${spread(atOnce, threads, 'task')}`,
+      `${atOnce} ${what} at once: ${spread(atOnce, threads[pool], 'task')}`,
       growth,
+      ...(isUnbounded || queue > waitingMax ? [memory] : []),
       keys.note,
     ])
   }
@@ -320,10 +333,9 @@ function calculation(burst: Burst, what: string, lines: readonly string[]): Pool
   return { burst, lines: [...lines, `a burst of ${size} ${what}: ${runs} run, ${waits} wait, ${refused} are refused`] }
 }
 
-/** `4 threads x up to 3 tasks`: some threads have one task less. */
+/** `4 threads x about 3 tasks`: tasks of one reactor run on its own threads alone. */
 function spread(count: number, threads: number, noun: string): string {
-  const most = count % threads === 0 ? '' : 'up to '
-  return `${counted(threads, 'thread')} x ${most}${counted(Math.ceil(count / threads), noun)}`
+  return `${counted(threads, 'thread')} x ${threads === 1 ? '' : 'about '}${counted(Math.ceil(count / threads), noun)}`
 }
 
 const KIB = 1024

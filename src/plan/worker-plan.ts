@@ -35,6 +35,9 @@ export interface WorkerSettings {
   readonly scripts: ScriptSettings
 }
 
+/** What a waiting task holds beside its body: its head and state. */
+export const TASK_BYTES = 1024
+
 /** Worker threads of the whole process, of both kinds, with one per reactor for long bodies. */
 export function workerThreadCount(threads: WorkerSettings['threads'], reactors: number): number {
   return Object.values(threads).reduce((sum, count) => sum + Math.max(count, reactors), reactors)

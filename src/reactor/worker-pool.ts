@@ -4,13 +4,11 @@
  */
 import { type TaskWait, WorkerFailure } from '../mediation/worker-service.ts'
 import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
+import { TASK_BYTES } from '../plan/worker-plan.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import type { HeldPermits, PermitLimits, SharedPermits } from '../runtime/shared-permits.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
 import type { WorkerThreads } from './worker-threads.ts'
-
-/** What a waiting task holds beside its body: its head and state. */
-const TASK_BYTES = 1024
 
 /** Cells of the metrics of each pool. */
 const COUNTS = {

@@ -1,5 +1,6 @@
 /** Issue 14, item 3: what `explain` calculates for a burst is what the pool does with the burst. */
 import assert from 'node:assert/strict'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
@@ -8,6 +9,7 @@ import { ConcurrencyLimit } from '../../src/control/remote/concurrency-limit.ts'
 import { type Connection, ConnectionPool } from '../../src/database/connection-pool.ts'
 import { databaseSettings } from '../../src/database/database-settings.ts'
 import { remoteRequestLimits } from '../../src/plan/remote-requests.ts'
+import { workerSettings } from '../../src/plan/worker-planning.ts'
 import { Arena } from '../../src/runtime/arena.ts'
 import { run } from '../config/explained.ts'
 import { temporaryHome } from '../config/temporary-home.ts'
@@ -135,3 +137,18 @@ for (const size of [4096, 16_384, 20_000]) {
     assert.ok(lines[0]!.startsWith(`${chunk.size / 1024} KiB for a connection`), lines.join())
   })
 }
+
+test('both transports share the threads of the larger one, and each reactor has one at least', async t => {
+  const home = homeOf(
+    t,
+    '[transport.passthru_http]\nworker_pool_size_core = 1\nworker_pool_size_max = 1\n[transport.passthru_https]\n' +
+      'worker_pool_size_core = 40\nworker_pool_size_max = 40\n',
+  )
+  const { threads } = workerSettings(loadConfiguration(home, []).configuration)
+  for (const transport of ['http', 'https']) {
+    const { lines } = await explained(home, `transport.passthru_${transport}.worker_pool_size_core`, 1)
+    const [, said] = /at once: (\d+) threads? x /.exec(lines[0]!)!
+    assert.ok(Number(said) >= threads.mediation, lines[0]!)
+    assert.equal(threads.mediation, Math.min(40, availableParallelism()))
+  }
+})

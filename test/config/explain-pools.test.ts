@@ -6,6 +6,8 @@ import { allKeys } from '../../src/config/catalogue.ts'
 
 const MACHINE = {
   ...{ processors: 4, reactors: 2, workers: 8, openFiles: 1024 },
+  threads: { mediation: 4, background: 4 },
+  queueBytes: 67_108_864,
   requests: { requestsMax: 100, perHostMax: 50, idleMax: 20, waitingMax: 1024 },
   databases: [
     { sections: ['database.apim_db'] as const, connections: 50, waitingMax: 1000, waitMs: 60_000 },
@@ -16,21 +18,24 @@ const HTTP = 'transport.passthru_http'
 
 type Values = Readonly<Record<string, number>>
 
-/** [core, max, queue, burst, running, waiting, refused, threads, tasks of each] */
+/** [core, max, queue, burst, running, waiting, refused, threads and tasks of each] */
 const POOLS: readonly (readonly [number, number, number, number, number, number, number, string])[] = [
   // Behind an unbounded queue the pool never grows beyond its core size.
-  [400, 400, -1, 1000, 400, 600, 0, '4 threads x 100 tasks'],
-  [400, 800, -1, 1000, 400, 600, 0, '4 threads x 100 tasks'],
-  [400, 800, -1, 100, 100, 0, 0, '4 threads x 100 tasks'],
+  [400, 400, -1, 1000, 400, 600, 0, '4 threads x about 100 tasks'],
+  [400, 800, -1, 1000, 400, 600, 0, '4 threads x about 100 tasks'],
+  [400, 800, -1, 100, 100, 0, 0, '4 threads x about 100 tasks'],
   // Behind a bounded queue: core, then the queue, then up to the maximum, then 503.
-  [400, 800, 100, 400, 400, 0, 0, '4 threads x 200 tasks'],
-  [400, 800, 100, 450, 400, 50, 0, '4 threads x 200 tasks'],
-  [400, 800, 100, 600, 500, 100, 0, '4 threads x 200 tasks'],
-  [400, 800, 100, 1000, 800, 100, 100, '4 threads x 200 tasks'],
-  [400, 400, 0, 1000, 400, 0, 600, '4 threads x 100 tasks'],
-  // Fewer messages than processors, and a number that does not divide evenly.
-  [1, 2, 10, 20, 2, 10, 8, '2 threads x 1 task'],
-  [10, 10, -1, 20, 10, 10, 0, '4 threads x up to 3 tasks'],
+  [400, 800, 100, 400, 400, 0, 0, '4 threads x about 200 tasks'],
+  [400, 800, 100, 450, 400, 50, 0, '4 threads x about 200 tasks'],
+  [400, 800, 100, 600, 500, 100, 0, '4 threads x about 200 tasks'],
+  [400, 800, 100, 1000, 800, 100, 100, '4 threads x about 200 tasks'],
+  [400, 400, 0, 1000, 400, 0, 600, '4 threads x about 100 tasks'],
+  // The threads are those of both transports: a size of one transport does not lower their number.
+  [1, 2, 10, 20, 2, 10, 8, '4 threads x about 1 task'],
+  // 64 MiB hold 65,536 messages without a body, whatever the length of the queue.
+  [400, 400, -1, 100_000, 400, 65_536, 34_064, 'x about 100 tasks'],
+  [400, 800, 80_000, 100_000, 800, 65_536, 33_664, 'x about 200 tasks'],
+  [10, 10, -1, 20, 10, 10, 0, '4 threads x about 3 tasks'],
 ]
 
 const QUEUED = [
@@ -49,6 +54,8 @@ for (const [section, core, most, queue] of QUEUED) {
         assert.ok(lines[0]?.includes(threads), lines.join('; '))
         const isUnbounded = lines[1]!.includes('has no effect')
         assert.equal(isUnbounded, length === -1)
+        const isBoundByBytes = lines[2]!.startsWith('worker_pool_queue_bytes (64 MiB) holds 65536 that wait')
+        assert.equal(isBoundByBytes, length === -1 || length > 65_536)
       }
     })
   }
@@ -104,7 +111,7 @@ const OTHERS: readonly (readonly [string, string, Values, number, number, number
     100,
     900,
     0,
-    /^100 tasks at once: 4 threads x 25 .*; the rest waits/,
+    /^100 tasks at once: 4 threads x about 25 .*; the rest waits/,
   ],
   ['mediation', 'inbound.core_threads', INBOUND, 10, 10, 0, 0, /20 at once, then up to 100 at once/],
   ['mediation', HANDLERS, { [HANDLERS]: 4 }, 1000, 8, 800, 192, /^8 at once: one on each thread, on 2 reactors/],

@@ -51,6 +51,7 @@ class Reactors {
         report: (_level, event, fields) => this.reports.push({ event, fields }),
         metrics: new MetricsColumn(this.plan.metrics, reactor),
         receive: () => undefined,
+        count: () => undefined,
         serve: () => null,
         entry: ENTRY,
         watch: { silenceMs: 2000, checkMs: 100 },
