@@ -207,7 +207,8 @@ test('a synchronous handler that returns a promise is refused', async t => {
 })
 
 /** A module on the reactor that keeps the phases and statuses that it has seen, by exchange, in this process. */
-const AUDIT = `${SYNCHRONOUS}const see = v => { v.attributes.seen = (v.attributes.seen ?? '') + v.phase + v.status + ' ' }
+const AUDIT = `${SYNCHRONOUS}
+  const see = v => { v.attributes.seen = (v.attributes.seen ?? '') + v.phase + v.status + ' ' }
   export const request = see
   export const response = see
   export function end(v) { see(v); (globalThis.audited ??= []).push(v.attributes.seen.trim()) }`

@@ -250,7 +250,7 @@ test('after a reload tasks have the new plan, and those in flight end on the old
   await until(() => reactors.metrics.workerThreads === 1)
 })
 
-test('of five configurations with tasks the oldest is ended, with its cause, and without tasks none counts', async t => {
+test('of five configurations with tasks the oldest is ended, with its cause; others do not count', async t => {
   const limits = { core: 10, max: 10 }
   const reactors = new Reactors(t, { limits })
   const reload = (level: string): void =>
