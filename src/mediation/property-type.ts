@@ -18,7 +18,7 @@ export const PROPERTY_TYPES = [
 ] as const
 export type PropertyType = (typeof PROPERTY_TYPES)[number]
 
-/** Longest text of a property or payload on a reactor; workers have the limits of bodies (D731). */
+/** Longest text of a property or payload on a reactor; workers have the limits of bodies. */
 export const TEXT_MAX = 1024 * 1024
 
 const WHOLE_MAX: Partial<Record<PropertyType, number>> = {
@@ -47,7 +47,7 @@ export function convertIn({ task }: Message, value: Value, type: PropertyType): 
 /** Bytes of a character in the heap, as a text and as what is parsed of it. */
 const BYTES_OF_CHARACTER = 4
 
-/** The fault of a text that a sequence has made and that is beyond a limit of bodies (D731). */
+/** The fault of a text that a sequence has made and that is beyond a limit of bodies. */
 export function tooLong(cause: string): MediationFault {
   return new MediationFault({ code: 102532, message: 'The message could not be mediated', cause })
 }
@@ -81,7 +81,7 @@ function isMarkup(text: string): boolean {
 }
 
 /** undefined where the value cannot be converted. */
-export function convertTo(value: Value, type: PropertyType): Value | undefined {
+function convertTo(value: Value, type: PropertyType): Value | undefined {
   if (isStructure(value, type)) return value
   const text = markupOf(value)
   return text.length > TEXT_MAX ? undefined : convertText(text, type)

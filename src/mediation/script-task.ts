@@ -8,7 +8,8 @@ export type ScriptValue = string | number | boolean | { readonly json: unknown }
 
 /**
  * `inline`: text of a sequence; `line` is its first line in `label`. `entry`: text of a local entry or file, whose
- * function is called; `line` is 1, or less behind the texts that it includes. `module`: an ES module inside the configuration folder, whose exported function is called.
+ * function is called; `line` is 1, or less behind the texts that it includes. `module`: an ES module inside the
+ * configuration folder, whose exported function is called.
  */
 export type ScriptSource =
   | { readonly kind: 'inline'; readonly text: string; readonly label: string; readonly line: number }

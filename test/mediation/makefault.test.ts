@@ -78,7 +78,9 @@ test('an expression that gives no SOAP code becomes Server, with a warning', asy
 test('without version and literal code the Envelope of the message names the version, else it is soap11', async () => {
   const fault = '<makefault><code expression="\'Receiver\'"/><reason value="r"/></makefault>'
   const body = (namespace: string) =>
-    `<payloadFactory><format><e:Envelope xmlns:e="${namespace}"><e:Body><a xmlns=""/></e:Body></e:Envelope></format></payloadFactory>`
+    `<payloadFactory><format>
+      <e:Envelope xmlns:e="${namespace}"><e:Body><a xmlns=""/></e:Body></e:Envelope>
+    </format></payloadFactory>`
   const [of11, of12] = ['http://schemas.xmlsoap.org/soap/envelope/', 'http://www.w3.org/2003/05/soap-envelope'] as const
   for (const [steps, namespace] of [
     [body(of12) + fault, of12],

@@ -1,4 +1,4 @@
-/** Values that sequences make on workers: elements from texts, and texts up to the limits of bodies (D731). */
+/** Values that sequences make on workers: elements from texts, and texts up to the limits of bodies. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { json, messageOf, startWorker, textOf } from './started-worker.ts'

@@ -22,7 +22,7 @@ interface Wanted {
   readonly sizeMax: number
   readonly statuses: string
   readonly obeysResponse: boolean
-  /** Identity of the finder, whose responses `entriesMax` counts (D732). */
+  /** Identity of the finder, whose responses `entriesMax` counts. */
   readonly cache: string
   readonly entriesMax: number
 }

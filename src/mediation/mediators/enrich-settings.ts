@@ -75,7 +75,7 @@ export function parseEnrich(element: XmlElement, parser: SequenceParser): Enrich
   return { source, removed: null, isCopied: clone === 'true', target, action }
 }
 
-/** The parts that the source of `remove` names: they leave a body or property (D730). Undefined after an error. */
+/** The parts that the source of `remove` names: they leave a body or property. Undefined after an error. */
 function parseRemoved(
   source: XmlElement,
   element: XmlElement,

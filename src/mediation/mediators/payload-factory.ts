@@ -275,7 +275,7 @@ function usedWithin(node: XmlChild): readonly number[] {
 }
 
 /**
- * The payload, within the limits of bodies (D731). On a reactor, where only faults are worded, one that is too long is
+ * The payload, within the limits of bodies. On a reactor, where only faults are worded, one that is too long is
  * null. Throws MediationFault.
  */
 function made({ task }: Message, build: Build, values: readonly Value[], { warn }: CompileContext): Payload | null {
