@@ -17,7 +17,7 @@ const linearRegExp = Object.assign(
   (pattern: string) => {
     const compiled = compilePattern(pattern)
     // Ajv keeps one expression for each text of this kind.
-    return { test: (text: string): boolean => compiled.matcher(text).find(), toString: () => pattern }
+    return { test: (text: string): boolean => compiled.test(text), toString: () => pattern }
   },
   { code: 'linearRegExp' },
 )
@@ -85,6 +85,7 @@ function isOneOf(values: readonly unknown[]): (value: unknown) => boolean {
 }
 
 function areUnique(items: readonly unknown[]): boolean {
+  if (items.length < 2) return true
   return new Set(items.map(canonicalText)).size === items.length
 }
 

@@ -1,4 +1,5 @@
 /** Tokens of well-formed JSON, in order: with every member of an object, also those whose names repeat. */
+import { showLife } from '../../runtime/signs-of-life.ts'
 
 interface JsonToken {
   /** `text`, `scalar`, `array` and `object` begin a value; `end` ends an array or object. */
@@ -8,35 +9,38 @@ interface JsonToken {
   readonly end: number
 }
 
+/** Tokens between two signs of life. */
+const TOKENS_PER_SIGN = 65_536
+
 /** The work is linear. `text`: well-formed JSON. */
 export function* jsonTokens(text: string): Generator<JsonToken> {
+  let tokens = 0
   for (let start = 0; start < text.length; ) {
-    const character = text[start]!
-    if (character === '"') {
-      const end = endOfString(text, start)
-      yield { kind: isName(text, end) ? 'name' : 'text', start, end }
-      start = end
-      continue
-    }
-    const kind = STRUCTURE[character]
-    if (kind !== undefined) yield { kind, start, end: start + 1 }
-    if (kind !== undefined || !isScalarPart(text.charCodeAt(start))) {
+    const code = text.charCodeAt(start)
+    if (code <= SPACE || code === COMMA || code === COLON) {
       start++
       continue
     }
-    let end = start + 1
-    while (isScalarPart(text.charCodeAt(end))) end++
-    yield { kind: 'scalar', start, end }
+    if (++tokens % TOKENS_PER_SIGN === 0) showLife()
+    const structure = STRUCTURE.get(code)
+    const end =
+      structure !== undefined ? start + 1 : code === QUOTE ? endOfString(text, start) : endOfScalar(text, start)
+    yield { kind: structure ?? (code !== QUOTE ? 'scalar' : isName(text, end) ? 'name' : 'text'), start, end }
     start = end
   }
 }
 
-const STRUCTURE: Readonly<Record<string, JsonToken['kind']>> = {
-  '[': 'array',
-  '{': 'object',
-  ']': 'end',
-  '}': 'end',
-}
+const SPACE = 0x20
+const QUOTE = 0x22
+const COMMA = 0x2c
+const COLON = 0x3a
+const BACKSLASH = 0x5c
+const STRUCTURE: ReadonlyMap<number, JsonToken['kind']> = new Map([
+  [0x5b, 'array'],
+  [0x5d, 'end'],
+  [0x7b, 'object'],
+  [0x7d, 'end'],
+])
 
 /** Characters of a name or text, without escapes. */
 export function decodedText(text: string, { start, end }: JsonToken): string {
@@ -47,18 +51,24 @@ export function decodedText(text: string, { start, end }: JsonToken): string {
 /** Index behind the closing quote. */
 function endOfString(text: string, open: number): number {
   let at = open + 1
-  for (; at < text.length && text[at] !== '"'; at++) if (text[at] === '\\') at++
+  for (let code = text.charCodeAt(at); code !== QUOTE && at < text.length; code = text.charCodeAt(at)) {
+    at += code === BACKSLASH ? 2 : 1
+  }
   return at + 1
+}
+
+/** Index behind a number, true, false or null. */
+function endOfScalar(text: string, start: number): number {
+  let at = start + 1
+  for (; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code <= SPACE || code === COMMA || STRUCTURE.has(code)) break
+  }
+  return at
 }
 
 function isName(text: string, from: number): boolean {
   let at = from
-  while (text.charCodeAt(at) <= 0x20) at++
-  return text[at] === ':'
+  while (text.charCodeAt(at) <= SPACE) at++
+  return text.charCodeAt(at) === COLON
 }
-
-/** Of a number, true, false or null. NaN, which stands for the end of the text, is none. */
-function isScalarPart(code: number): boolean {
-  return (code >= 0x30 && code <= 0x39) || (code >= 0x61 && code <= 0x7a) || SCALAR_MARKS.has(code)
-}
-const SCALAR_MARKS: ReadonlySet<number> = new Set(Array.from('+-.E', mark => mark.charCodeAt(0)))

@@ -25,15 +25,17 @@ export function allowedUrl(text: string): AllowedUrl | undefined {
 const URL_START = /\bhttps?:\/\//gi
 /** Characters that end a URL in a text, and those that a sentence adds at its end. */
 const URL_END = /[\s"'<>\\^`{|}]/
-const TRAILING = /[.,;:!?)\]]+$/
+const TRAILING = '.,;:!?)]'
 
 /** Each URL with a scheme of HTTP; undefined for one that does not parse. */
-export function urlsIn(text: string): readonly (URL | undefined)[] {
-  return Array.from(text.matchAll(URL_START), ({ index }) => {
+export function* urlsIn(text: string): Generator<URL | undefined> {
+  for (const { index } of text.matchAll(URL_START)) {
     const rest = text.slice(index, index + 2048)
-    const end = rest.search(URL_END)
-    return parsedUrl((end === -1 ? rest : rest.slice(0, end)).replace(TRAILING, ''))
-  })
+    const found = rest.search(URL_END)
+    let end = found === -1 ? rest.length : found
+    while (TRAILING.includes(rest[end - 1]!)) end--
+    yield parsedUrl(rest.slice(0, end))
+  }
 }
 
 /** A URL that does not parse is not allowed. */

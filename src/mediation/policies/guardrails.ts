@@ -146,9 +146,9 @@ interface Assessment {
 function compileRule(rule: Rule): (content: Content) => Assessment {
   switch (rule.kind) {
     case 'wordCount':
-      return ({ text }) => within(rule, text.match(/\S+/g)?.length ?? 0, 'words')
+      return ({ text }) => within(rule, countRuns(text, isSpace), 'words')
     case 'sentenceCount':
-      return ({ text }) => within(rule, text.split(/[.!?]+/).filter(part => part.trim() !== '').length, 'sentences')
+      return ({ text }) => within(rule, countRuns(text, endsSentence), 'sentences')
     case 'contentLength':
       return ({ text }) => within(rule, Buffer.byteLength(text), 'bytes')
     case 'regex':
@@ -158,6 +158,37 @@ function compileRule(rule: Rule): (content: Content) => Assessment {
     case 'url':
       return urlRule(rule.allowed)
   }
+}
+
+/** Runs of characters that hold more than spaces, without a list of them, which could take gigabytes. */
+function countRuns(text: string, ends: (code: number) => boolean): number {
+  let count = 0
+  let isWithin = false
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (ends(code)) isWithin = false
+    else if (!isWithin && !isSpace(code)) {
+      isWithin = true
+      count++
+    }
+  }
+  return count
+}
+
+/** White space of ECMAScript (`\s`). */
+function isSpace(code: number): boolean {
+  return code <= 0x20 ? code === 0x20 || (code >= 0x09 && code <= 0x0d) : code >= 0xa0 && WIDE_SPACES.has(code)
+}
+const WIDE_SPACES: ReadonlySet<number> = new Set(
+  Array.from(
+    '\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff',
+    space => space.charCodeAt(0),
+  ),
+)
+
+/** `.`, `!` or `?`. */
+function endsSentence(code: number): boolean {
+  return code === 0x2e || code === 0x21 || code === 0x3f
 }
 
 function within({ min, max }: { readonly min: number; readonly max: number }, count: number, unit: string): Assessment {
@@ -187,7 +218,7 @@ function regexRule(pattern: string): (content: Content) => Assessment {
 }
 
 function isFoundIn(texts: InspectedTexts, pattern: Pattern): boolean {
-  for (const text of allTexts(texts)) if (pattern.matcher(text).find()) return true
+  for (const text of allTexts(texts)) if (pattern.test(text)) return true
   return false
 }
 
@@ -214,15 +245,22 @@ function jsonIn(text: string): Json | undefined {
   }
 }
 
+/** URLs that are compared, because each may begin within the one before it. */
+const URLS_MAX = 10_000
+const TOO_MANY: Assessment = { result: 'uninspected', assessment: `the text has more than ${URLS_MAX} URLs` }
+
 function urlRule(texts: readonly string[]): (content: Content) => Assessment {
   const allowed = texts.map(text => allowedUrl(text)!)
   return content => {
     const texts = content.texts()
     if (isTooLong(texts)) return TOO_LONG
-    let refused = 0
+    let [count, refused] = [0, 0]
     // A look at the whole would take what separates names and values for a part of a URL.
     for (const text of texts.parts ?? texts.whole.slice(-1)) {
-      refused += urlsIn(text).filter(url => !isAllowed(url, allowed)).length
+      for (const url of urlsIn(text)) {
+        if (++count > URLS_MAX) return TOO_MANY
+        if (!isAllowed(url, allowed)) refused++
+      }
     }
     return { result: resultOf(refused === 0), assessment: `${refused} URLs that are not allowed` }
   }

@@ -3,6 +3,7 @@
  * because escapes of a format hide text from a look at the whole.
  */
 import { type BodyFormat, bodyFormatOf, isXmlFormat } from '../formats/body-types.ts'
+import { showLife } from '../../runtime/signs-of-life.ts'
 import { bytesOfFile, writeForm } from '../formats/forms.ts'
 import { jsonOf } from '../formats/json-text.ts'
 import { decodedText, jsonTokens } from '../formats/json-tokens.ts'
@@ -26,10 +27,20 @@ export function isTooLong({ whole: [received] }: InspectedTexts): boolean {
   return received.length > INSPECTED_MAX
 }
 
+/** Parts between two signs of life. */
+const PARTS_PER_SIGN = 8192
+
 /** The whole, then its parts. */
 export function* allTexts({ whole, parts }: InspectedTexts): Generator<string> {
-  yield* whole
-  if (parts !== null) yield* parts
+  for (const text of new Set(whole)) {
+    showLife()
+    yield text
+  }
+  let count = 0
+  for (const part of parts ?? []) {
+    if (++count % PARTS_PER_SIGN === 0) showLife()
+    yield part
+  }
 }
 
 export function textsOfText(text: string): InspectedTexts {

@@ -136,7 +136,7 @@ export const regexThreatProtection = mediator<RegexSettings>({
       compiled ??= compilePattern(pattern)
       for (const part of parts) {
         for (const text of textsOf(message, part, name)) {
-          if (compiled.matcher(text).find()) return refuse(message, name, `the ${part} of the request may not match`)
+          if (compiled.test(text)) return refuse(message, name, `the ${part} of the request may not match`)
         }
       }
       return true

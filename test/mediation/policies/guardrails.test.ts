@@ -71,6 +71,27 @@ const CONTENTS: readonly (readonly [steps: string, body: string, assessment: str
     'the JSON is not valid',
   ],
   // The text of a rule is also looked at without escapes.
+  [
+    '<guardrail type="wordCount" max="5" showAssessment="true"/>',
+    `"${'a b.'.repeat(5_000_000)}"`,
+    '5000001 words, limits: 0 to 5',
+  ],
+  [
+    '<guardrail type="sentenceCount" max="5" showAssessment="true"/>',
+    `"${'a. .?! b.'.repeat(2_000_000)}"`,
+    '4000001 sentences, limits: 0 to 5',
+  ],
+  [
+    '<guardrail type="wordCount" max="1" jsonPath="$.a" showAssessment="true"/>',
+    '{"a":"a\u2003b\u00a0c\ufeff\u3000"}',
+    '3 words, limits: 0 to 1',
+  ],
+  [WHOLE_URLS, JSON.stringify('https://good.example/'.repeat(10_001)), 'the text has more than 10000 URLs'],
+  [
+    WHOLE_URLS.replace('<url>', '<url>a</url><url>').replace('url"', 'url" invert="true"'),
+    JSON.stringify('https://'.repeat(131_000)),
+    'the text has more than 10000 URLs',
+  ],
   [regex('drop\\s+table'), '{"q":"drop\\ntable"}', 'the text matches the pattern'],
   [regex('a b'), '{"q":"a\\u0020b"}', 'the text matches the pattern'],
   [regex('drop\\s+table', 'jsonPath="$.q"'), '{"q":{"x":["drop\\ntable"]}}', 'the text matches the pattern'],
