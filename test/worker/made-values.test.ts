@@ -4,7 +4,8 @@ import { test } from 'node:test'
 import { json, messageOf, startWorker, textOf } from './started-worker.ts'
 
 const show = (expression: string) =>
-  `<payloadFactory media-type="json"><format>{"is":"$1"}</format><args><arg expression="${expression}"/></args></payloadFactory>`
+  `<payloadFactory media-type="json"><format>{"is":"$1"}</format>
+    <args><arg expression="${expression}"/></args></payloadFactory>`
 
 /** [steps, JSON body, body that goes on] */
 const ROWS: readonly (readonly [steps: string, body: string, made: string])[] = [
