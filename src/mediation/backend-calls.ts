@@ -8,6 +8,7 @@ import {
   OWN_ENDPOINT,
   type SequenceEndpoint,
 } from './endpoint-plan.ts'
+import { setProperties } from './endpoint-properties.ts'
 import { MediationFault } from './mediation-fault.ts'
 import type { Message } from './message.ts'
 import type { TaskCall, TaskCallResults, TaskServices } from './task-calls.ts'
@@ -50,9 +51,10 @@ export async function ask<One extends TaskCall>(
   }
 }
 
-/** Prepares a request for an endpoint: content and method of its format. */
+/** Prepares a request for an endpoint: its properties, and content and method of its format. */
 export function applyFormat(request: Message, form: EndpointForm | null): void {
   const format = form?.format ?? 'kept'
+  if (form !== null) setProperties(request, form)
   if (format === 'get') request.set('axis2', 'NO_ENTITY_BODY', true)
   else if (TYPES[format] !== '') request.set('axis2', 'messageType', TYPES[format])
 }

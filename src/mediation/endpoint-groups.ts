@@ -1,7 +1,7 @@
 /** Makes one endpoint of the members of a group: `<failover>` or `<loadbalance>`, which may hold a group each. */
 import type { EndpointDefinition, EndpointPart, EndpointsDefinition } from '../apis/api-definition.ts'
 import { ENDPOINTS_MAX } from '../apis/endpoints.ts'
-import type { EndpointForm, GroupAddress, TemplatePiece } from './endpoint-plan.ts'
+import type { EndpointForm, EndpointProperty, GroupAddress, TemplatePiece } from './endpoint-plan.ts'
 
 /** Why members make no group. */
 interface GroupViolation {
@@ -39,6 +39,10 @@ export function groupOf(
   if (members.some(other => other.appendsPath !== appendsPath)) {
     return { expected: 'has both <http> and other endpoints', hint: HTTP_HINT }
   }
+  const [{ properties }] = members as [EndpointForm]
+  if (members.some(other => JSON.stringify(other.properties) !== JSON.stringify(properties))) {
+    return { expected: 'has endpoints with different properties', hint: 'set the properties of the group instead' }
+  }
   const pieces = JSON.stringify(good[0]!.pieces)
   if (good.some(part => JSON.stringify(part.pieces) !== pieces)) {
     return { expected: 'has endpoints with different variables or queries', hint: 'give all of them the same path' }
@@ -48,7 +52,8 @@ export function groupOf(
     ...(good.every(({ part }) => part.size === 1) ? {} : { parts: good.map(({ part }) => part) }),
   }
   const behind = good[0]!.pieces.length === 0 ? {} : { pieces: good[0]!.pieces }
-  return { method, format, appendsPath, address: { kind: 'urls', endpoints: group, ...behind } }
+  const form: EndpointForm = { method, format, appendsPath, address: { kind: 'urls', endpoints: group, ...behind } }
+  return properties === undefined ? form : { ...form, properties }
 }
 
 function partOf({ address, asMember }: EndpointForm): Part | GroupViolation {
@@ -73,6 +78,11 @@ function partOf({ address, asMember }: EndpointForm): Part | GroupViolation {
   return { expected: 'has an endpoint whose address only messages tell', hint }
 }
 
+/** The endpoint, which also sets these properties. */
+export function withProperties(form: EndpointForm, more: readonly EndpointProperty[]): EndpointForm {
+  return more.length === 0 ? form : { ...form, properties: [...(form.properties ?? []), ...more] }
+}
+
 /** An endpoint of which there is no file. */
 export function missingFile(name: string): NamedViolation {
   const hint = `add synapse-configs/default/endpoints/${name}.xml`
@@ -95,5 +105,5 @@ export function withMembers(
   }
   const group = groupOf(address, members)
   const given = address.members.find(member => typeof member === 'string') ?? ''
-  return 'hint' in group ? { ...group, given } : group
+  return 'hint' in group ? { ...group, given } : withProperties(group, form.properties ?? [])
 }

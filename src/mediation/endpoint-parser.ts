@@ -8,7 +8,7 @@ import {
 } from '../apis/api-definition.ts'
 import { urlViolation } from '../apis/endpoint-url.ts'
 import type { XmlElement } from '../config/xml.ts'
-import { groupOf } from './endpoint-groups.ts'
+import { groupOf, withProperties } from './endpoint-groups.ts'
 import type {
   EndpointAddress,
   EndpointForm,
@@ -17,17 +17,28 @@ import type {
   SequenceEndpoint,
   TemplatePiece,
 } from './endpoint-plan.ts'
+import { parseAuthentication, parseEndpointProperty } from './endpoint-properties.ts'
 import type { SequenceParser } from './sequence-parser.ts'
 
 /** What endpoints need of a parser. */
 type Parser = Pick<
   SequenceParser,
-  'error' | 'warn' | 'checkAttributes' | 'checkElements' | 'checkNoText' | 'only' | 'required' | 'choice' | 'flag'
+  | 'error'
+  | 'warn'
+  | 'checkAttributes'
+  | 'checkElements'
+  | 'checkNoText'
+  | 'only'
+  | 'required'
+  | 'choice'
+  | 'flag'
+  | 'valueOrExpression'
+  | 'expressionIn'
 >
 
 const FORMS = ['address', 'http', 'default', 'failover', 'loadbalance', 'wsdl', 'recipientlist', 'dynamicLoadbalance']
 /** Children of an endpoint that sets time-outs and suspension. */
-const SETTINGS = ['timeout', 'suspendOnFailure', 'markForSuspension', 'retryConfig']
+const SETTINGS = ['timeout', 'suspendOnFailure', 'markForSuspension', 'retryConfig', 'enableAddressing']
 /** Attributes of exported endpoints, with the only values that are what happens anyway. */
 const WITHOUT_EFFECT = { statistics: 'disable', trace: 'disable', encoding: 'UTF-8' } as const
 const INERT = Object.keys(WITHOUT_EFFECT) as (keyof typeof WITHOUT_EFFECT)[]
@@ -98,22 +109,28 @@ export function parseNamedEndpoint(root: XmlElement, name: string, parser: Parse
   if (given !== undefined && given !== name) {
     parser.error(root, 'name', `is not the name of its file, ${name}`, 'give it the name of the file', given)
   }
-  const form = parseForm(root, parser, 'file')
-  const isKept = form === undefined || form.format === 'kept' || form.format === 'get'
-  if (isKept) return form
-  const hint = 'set messageType in front of <call>, or write the endpoint within it'
-  return parser.error(root, 'format', 'has an effect within a sequence only', hint, form.format)
+  return parseForm(root, parser, 'file')
 }
 
+/** Properties have no part in it, because they may be secrets: reactors know method and address alone by the name. */
 function nameOf(form: EndpointForm): string {
-  return `inline-${createHash('sha256').update(JSON.stringify(form)).digest('hex').slice(0, 16)}`
+  const text = JSON.stringify(form, (key, value: unknown) => (key === 'properties' ? undefined : value))
+  return `inline-${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
 }
 
 /** Where an endpoint stands: in a group it may be out of use for longer, because there are others. */
 type Place = 'sequence' | 'file' | 'member'
 
 function parseForm(endpoint: XmlElement, parser: Parser, place: Place): EndpointForm | undefined {
-  const [element, ...others] = endpoint.children.filter(({ name }) => name !== 'description')
+  const given = endpoint.children.filter(({ name }) => name === 'property')
+  const properties = given.map(property => parseEndpointProperty(property, parser))
+  const form = parseOwnForm(endpoint, parser, place)
+  const known = properties.filter(property => property !== undefined)
+  return form === undefined || known.length < properties.length ? undefined : withProperties(form, known)
+}
+
+function parseOwnForm(endpoint: XmlElement, parser: Parser, place: Place): EndpointForm | undefined {
+  const [element, ...others] = endpoint.children.filter(({ name }) => name !== 'description' && name !== 'property')
   if (element === undefined) {
     return parser.error(endpoint, '', 'is empty', 'add key, or <address>, <http>, <default>, <failover>, <loadbalance>')
   }
@@ -146,7 +163,9 @@ function parseSingle(element: XmlElement, parser: Parser, place: Place): Endpoin
   const isHttp = element.name === 'http'
   const attribute = isHttp ? 'uri-template' : 'uri'
   parser.checkAttributes(element, [...(isHttp ? ['uri-template', 'method'] : ['uri', 'format']), ...INERT])
-  const settings = parseSettings(element, parser)
+  const authentication = isHttp ? parser.only(element, 'authentication') : undefined
+  const credentials = authentication === undefined ? [] : [parseAuthentication(authentication, parser)]
+  const settings = parseSettings(element, parser, isHttp ? ['authentication'] : [])
   const format = isHttp ? 'kept' : parseFormat(element, parser)
   const method = isHttp ? parser.choice(element, 'method', ['', ...METHODS], '') : ''
   const given = parser.required(element, attribute)
@@ -155,7 +174,10 @@ function parseSingle(element: XmlElement, parser: Parser, place: Place): Endpoin
   if (typeof address === 'string') {
     return parser.error(element, attribute, address, 'for example http://backend.example:8080/base', shown(given))
   }
-  const form = { method: format === 'get' ? 'GET' : method.toUpperCase(), format, appendsPath: !isHttp, address }
+  const own = { method: format === 'get' ? 'GET' : method.toUpperCase(), format, appendsPath: !isHttp, address }
+  const [known] = credentials
+  if (credentials.length > 0 && known === undefined) return undefined
+  const form = withProperties(own, known === undefined ? [] : [known])
   return place === 'file' ? { ...form, asMember: settings.inGroup } : form
 }
 
@@ -275,8 +297,13 @@ interface Settings {
   readonly inGroup: EndpointSettings
 }
 
-function parseSettings(element: XmlElement, parser: Parser): Settings | undefined {
-  parser.checkElements(element, SETTINGS)
+/** `others`: further elements that the endpoint may have. */
+function parseSettings(element: XmlElement, parser: Parser, others: readonly string[] = []): Settings | undefined {
+  const security = parser.only(element, 'enableSec')
+  if (security !== undefined) {
+    return parser.error(security, '', 'is not supported', 'remove it; an https address protects the connection')
+  }
+  parser.checkElements(element, [...SETTINGS, ...others])
   warnOfInert(element, parser)
   const timeout = parser.only(element, 'timeout')
   const suspension = parser.only(element, 'suspendOnFailure')
@@ -318,6 +345,9 @@ function warnOfInert(element: XmlElement, parser: Parser): void {
     const isInEffect = element.attribute(name).toLowerCase() === WITHOUT_EFFECT[name].toLowerCase()
     if (element.has(name) && !isInEffect) parser.warn(element, name, 'has no effect', 'remove it')
   }
+  const addressing = parser.only(element, 'enableAddressing')
+  const instead = 'no headers of WS-Addressing are added; remove it, or add them with <header>'
+  if (addressing !== undefined) parser.warn(addressing, '', 'has no effect', instead)
   const retries = parser.only(element, 'retryConfig')
   if (retries === undefined) return
   parser.checkElements(retries, ['disabledErrorCodes', 'enabledErrorCodes'])

@@ -1,4 +1,6 @@
 /** The endpoints of sequences as plain data: as the primary parses them, and as it plans them for the reactors. */
+import type { Expression } from './expression.ts'
+import type { Scope } from './message.ts'
 import { type EndpointSettings, type EndpointsDefinition, LONE_ENDPOINT_SETTINGS } from '../apis/api-definition.ts'
 
 /** A variable of a URI template, or literal text. `keeps`: reserved characters stay as they are (RFC 6570 3.2.3). */
@@ -45,8 +47,16 @@ export interface EndpointForm {
   /** Path and query of the message follow those of the URL: not for `<http>`, which names the whole URL. */
   readonly appendsPath: boolean
   readonly address: EndpointAddress
+  /** What the endpoint sets on requests for it; may hold secrets. Left out: nothing. */
+  readonly properties?: readonly EndpointProperty[]
   /** Of the file of a single endpoint: its settings as a member of a group. */
   readonly asMember?: EndpointSettings
+}
+
+export interface EndpointProperty {
+  readonly name: string
+  readonly scope: Scope
+  readonly value: Expression
 }
 
 /** An endpoint that a sequence names or contains. */

@@ -13,6 +13,7 @@ import {
   NO_FLOW_NAMES,
 } from '../apis/api-definition.ts'
 import { abbreviatedList, type Diagnostic } from '../config/diagnostics.ts'
+import { withEndpointForms } from '../mediation/endpoint-forms.ts'
 import {
   type ApiMediationPlan,
   type FlowPlan,
@@ -51,7 +52,11 @@ export async function loadNeeds(definitions: readonly ApiDefinition[], { files }
 }
 
 /** Null: every message of the API passes as it is. The order of sequences is that of D720 in every flow. */
-export function mediationPlan(api: ApiDefinition, { files }: SequenceSet, needsOf: NeedsOf): ApiMediationPlan | null {
+export function mediationPlan(
+  api: ApiDefinition,
+  { files, endpoints }: SequenceSet,
+  needsOf: NeedsOf,
+): ApiMediationPlan | null {
   const {
     sequences,
     extensions,
@@ -90,7 +95,8 @@ export function mediationPlan(api: ApiDefinition, { files }: SequenceSet, needsO
   const ofOperations = Array.from(keys, key => {
     return [key, flowsWith(byOperation[key] ?? NO_FLOW_NAMES, !first.unread.includes(key))] as const
   })
-  const plan = { sequences, flows, byOperation: Object.fromEntries(ofOperations) }
+  const known = sequences.map(sequence => withEndpointForms(sequence, endpoints))
+  const plan = { sequences: known, flows, byOperation: Object.fromEntries(ofOperations) }
   if (admission !== undefined) return { ...plan, admission }
   return isEmpty(flows) && ofOperations.every(([, each]) => isEmpty(each)) ? null : plan
 }

@@ -9,6 +9,7 @@ import { BODY_CHECK, type BodyChecks } from '../mediation/policies/well-formed-b
 import type { StatisticsSettings } from '../mediation/flow-statistics.ts'
 import { formatSettings } from '../mediation/formats/format-settings.ts'
 import type { SequencePlan } from '../mediation/sequence-plan.ts'
+import { withEndpointForms } from '../mediation/endpoint-forms.ts'
 import { type SequenceSet, sequencesOfFlows } from '../mediation/sequence-files.ts'
 import { webSocketPlan } from '../mediation/websocket-sequences.ts'
 import { allocateMetrics } from '../observe/metrics.ts'
@@ -123,9 +124,12 @@ export function globalCors(configuration: Configuration): CorsDefinition {
 }
 
 /** Sequences that run in flows of APIs alone read the head itself: no field is captured for them. */
-function homeSequences({ files }: SequenceSet): readonly SequencePlan[] {
+function homeSequences({ files, endpoints }: SequenceSet): readonly SequencePlan[] {
   const ofFlows = sequencesOfFlows(files)
-  return [...files].map(([name, { plan }]) => (ofFlows.has(name) ? { ...plan, requestFields: [] } : plan))
+  return [...files].map(([name, { plan }]) => {
+    const known = withEndpointForms(plan, endpoints)
+    return ofFlows.has(name) ? { ...known, requestFields: [] } : known
+  })
 }
 
 /** Null where flows are not counted. */

@@ -2,6 +2,8 @@
 import type { TestContext } from 'node:test'
 import { type ApiDefinition, LONE_ENDPOINT_SETTINGS, NO_ENDPOINTS } from '../../src/apis/api-definition.ts'
 import type { ApiMediationPlan } from '../../src/mediation/flow-plan.ts'
+import type { EndpointFiles } from '../../src/mediation/endpoint-files.ts'
+import { withEndpointForms } from '../../src/mediation/endpoint-forms.ts'
 import type { EndpointForm } from '../../src/mediation/endpoint-plan.ts'
 import { needsOf } from '../../src/mediation/needs.ts'
 import type { SequencePlan } from '../../src/mediation/sequence-plan.ts'
@@ -76,21 +78,7 @@ export function planEndpoints(
   named: NamedEndpoints = {},
   profiles: ProxyProfiles = { plain: [], secured: [] },
 ): SequenceEndpointsPlan {
-  const endpoints = new Map(
-    Object.entries(named).map(([name, given]) => {
-      if (typeof given !== 'string') return [name, { label: name, text: '', form: given, parsed: given }] as const
-      const url = given
-      const single = { kind: 'single', algorithm: 'round_robin', failsOver: false } as const
-      const urls = { ...single, endpoints: [{ url, settings: LONE_ENDPOINT_SETTINGS }] }
-      const form = {
-        method: '',
-        format: 'kept',
-        appendsPath: true,
-        address: { kind: 'urls', endpoints: urls },
-      } as const
-      return [name, { label: name, text: '', form, parsed: form }] as const
-    }),
-  )
+  const endpoints = filesOf(named)
   const direct = { proxyFor: () => null, profiles, errors: [], warnings: [] }
   const mediation = { sequences, extensions: NO_NAMES, policies: NO_NAMES, byOperation: {} }
   const names = { name: 'a', context: '/a', version: '1', isDefaultVersion: false }
@@ -103,6 +91,21 @@ export function planEndpoints(
     (key === 'slot' || key === 'routeSlot') && typeof value === 'number' ? value + FIRST_SLOT : value,
   )
   return JSON.parse(text) as SequenceEndpointsPlan
+}
+
+function filesOf(named: NamedEndpoints): EndpointFiles {
+  return new Map(
+    Object.entries(named).map(([name, given]) => {
+      const form = typeof given === 'string' ? formOf(given) : given
+      return [name, { label: name, text: '', form, parsed: form }] as const
+    }),
+  )
+}
+
+function formOf(url: string): EndpointForm {
+  const single = { kind: 'single', algorithm: 'round_robin', failsOver: false } as const
+  const urls = { ...single, endpoints: [{ url, settings: LONE_ENDPOINT_SETTINGS }] }
+  return { method: '', format: 'kept', appendsPath: true, address: { kind: 'urls', endpoints: urls } }
 }
 
 const NO_NAMES = { request: [], response: [], fault: [] }
@@ -136,7 +139,10 @@ export async function startCallsOf(
   overrides: Partial<ApiPlan> = {},
 ): Promise<CallsGateway> {
   const sequenceEndpoints = planEndpoints(mediation.sequences, named, profiles)
-  const gateway = await startGateway([{ context: '/a', port, overrides: { ...overrides, mediation } }], {
+  const files = filesOf(named)
+  const sequences = mediation.sequences.map(sequence => withEndpointForms(sequence, files))
+  const own = { ...overrides, mediation: { ...mediation, sequences } }
+  const gateway = await startGateway([{ context: '/a', port, overrides: own }], {
     sequenceEndpoints,
     ...options,
   })

@@ -33,12 +33,27 @@ const refused: readonly (readonly [steps: string, expected: string])[] = [
   [call('<address uri="http://h/a b"/>'), 'address/uri: must name a host'],
   [call('<address uri="http://h" format="yaml"/>'), 'address/format: expected one of'],
   [call('<address uri="http://h" retries="3"/>'), 'address/retries: is an unknown attribute'],
-  [call('<address uri="http://h"><enableSec/></address>'), 'enableSec: is not an element of <address>'],
+  [call('<address uri="http://h"><enableSec/></address>'), 'enableSec: is not supported'],
   [call('<http uri-template="http://h/{name}"/>'), 'http/uri-template: has a variable that is neither'],
   [call('<http uri-template="http://h/{uri.var.a"/>'), 'http/uri-template: has a "{" without its "}"'],
   [call('<http uri-template="{uri.var.a}#x"/>'), 'http/uri-template: must hold neither white space nor a fragment'],
   [call('<http uri-template="ftp://{uri.var.a}/"/>'), 'http/uri-template: must be an http or https URL'],
   [call('<http uri-template="http://h" method="trace"/>'), 'http/method: expected one of'],
+  [call('<http uri-template="http://h"><authentication/></http>'), 'authentication: is empty'],
+  [
+    call('<http uri-template="http://h"><authentication><oauth><clientCredentials/></oauth></authentication></http>'),
+    'oauth: is not supported',
+  ],
+  [
+    call(
+      '<http uri-template="http://h"><authentication><basicAuth><username>u</username></basicAuth></authentication></http>',
+    ),
+    'basicAuth/password: is missing',
+  ],
+  [call('<address uri="http://h"><authentication/></address>'), 'authentication: is not an element of <address>'],
+  [call('<default/><property value="x"/>'), 'property/name: is missing'],
+  [call('<default/><property name="x"/>'), 'property/value: expected either value or expression'],
+  [call('<default/><property name="x" value="y" scope="registry"/>'), 'property/scope: expected one of'],
   [call('<default uri="x"/>'), 'default/uri: is an unknown attribute'],
   [call('<failover/>'), 'failover: expected 1 to 32 endpoints'],
   [call('<failover><endpoint key="conf:/x"/></failover>'), 'endpoint/key: expected the name of an endpoint'],
@@ -257,10 +272,6 @@ const refusedFiles: readonly (readonly [text: string, expected: string])[] = [
   [`<endpoint ${NAMESPACE}><default/></endpoint>`, 'one.xml:1: endpoint/name: is missing'],
   [`<endpoint ${NAMESPACE} name="two"><default/></endpoint>`, 'one.xml:1: endpoint/name: is not the name of its file'],
   [`<endpoint ${NAMESPACE} name="one"/>`, 'one.xml:1: endpoint: is empty'],
-  [
-    `<endpoint ${NAMESPACE} name="one"><address uri="http://h" format="pox"/></endpoint>`,
-    'one.xml:1: endpoint/format: has an effect within a sequence only',
-  ],
 ]
 
 for (const [text, expected] of refusedFiles) {
@@ -277,6 +288,21 @@ for (const [text, expected] of refusedFiles) {
 
 const endpointWarnings = async (endpoint: string) =>
   (await parseFile(file(`<send><endpoint>${endpoint}</endpoint></send>`))).warnings
+
+test('WS-Addressing of an endpoint is a warning', async () => {
+  const [warning = '', ...others] = await endpointWarnings('<address uri="http://h"><enableAddressing/></address>')
+  assert.match(warning, /enableAddressing: has no effect \(no headers of WS-Addressing are added/)
+  assert.deepEqual(others, [])
+})
+
+test('the name of an endpoint tells nothing of its password', async () => {
+  const names = ['one', 'two'].map(async password => {
+    const basic = `<basicAuth><username>u</username><password>${password}</password></basicAuth>`
+    const plan = await planOf(call(`<http uri-template="http://h"><authentication>${basic}</authentication></http>`))
+    return plan.endpoints![0]!.name
+  })
+  assert.equal(await names[0], await names[1])
+})
 
 test('attributes of exported endpoints without an effect here are accepted, with a warning', async () => {
   const inert = 'statistics="disable" trace="disable" encoding="utf-8"'

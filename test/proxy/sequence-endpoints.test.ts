@@ -60,3 +60,56 @@ test('endpoints of a group have variables, where their paths are the same', asyn
   assert.deepEqual(await ask(), [200, '{}'])
   assert.equal(backend.received[0]!.target, '/pets/7?q=x%20y')
 })
+
+const PROPERTIES = `<property name="X-Literal" value="one" scope="transport"/>
+  <property name="X-Own" expression="fn:concat($ctx:own, '-', json-eval($.a))" scope="transport"/>
+  <property name="HTTP_METHOD" value="PUT" scope="axis2"/><property name="uri.var.id" value="7"/>`
+const AUTHENTICATION = `<authentication><basicAuth><username>ann</username>
+  <password>{get-property('geheim')}</password></basicAuth></authentication>`
+
+const fieldsOf = (head: string) => ({
+  literal: /^x-literal: (.*)\r$/im.exec(head)?.[1],
+  own: /^x-own: (.*)\r$/im.exec(head)?.[1],
+  authorization: /^authorization: (.*)\r$/im.exec(head)?.[1],
+})
+
+for (const place of ['in the sequence', 'in a file', 'as a member of a group']) {
+  test(`properties and credentials of an endpoint ${place} reach the backend`, async t => {
+    const seen: unknown[] = []
+    const backend = await startBackend(t, {
+      '/pets/7': ({ head, method, body }) => {
+        seen.push({ ...fieldsOf(head), method, body })
+        return [200, '{"done":true}']
+      },
+    })
+    const url = `http://127.0.0.1:${backend.port}/pets/{uri.var.id}`
+    const content = `<http uri-template="${url}">${AUTHENTICATION}</http>${PROPERTIES}`
+    const named: Record<string, EndpointForm> = place === 'in the sequence' ? {} : { one: await fileOf(content) }
+    const key = place === 'in a file' ? '<endpoint key="one"/>' : ''
+    const group = '<endpoint><failover><endpoint key="one"/></failover></endpoint>'
+    const endpoint = place === 'in the sequence' ? `<endpoint>${content}</endpoint>` : key || group
+    const request = `<property name="own" value="it"/><property name="geheim" value="pw"/>
+      <call>${endpoint}</call><respond/>`
+    const { ask } = await startCalls(t, { request }, backend.port, named)
+    assert.deepEqual(await ask('POST /a/x', '{"a":"!"}'), [200, '{"done":true}'])
+    const authorization = `Basic ${Buffer.from('ann:pw').toString('base64')}`
+    assert.deepEqual(seen, [{ literal: 'one', own: 'it-!', authorization, method: 'PUT', body: '{"a":"!"}' }])
+  })
+}
+
+test('the format of an endpoint of a file acts', async t => {
+  const backend = await startBackend(t, { '/soap/x': ({ head }) => [200, JSON.stringify(/text\/xml/.test(head))] })
+  const named = { soap: await fileOf(`<address uri="http://127.0.0.1:${backend.port}/soap" format="soap11"/>`) }
+  const request = '<call><endpoint key="soap"/></call><respond/>'
+  const { ask } = await startCalls(t, { request }, backend.port, named)
+  assert.deepEqual(await ask('POST /a/x', '{"a":"!"}'), [200, 'true'])
+  assert.match(backend.received[0]!.body, /Envelope/)
+})
+
+test('<send> to an endpoint sets its properties', async t => {
+  const backend = await startBackend(t, { '/x': ({ head }) => [200, JSON.stringify(fieldsOf(head).literal)] })
+  const property = '<property name="X-Literal" value="sent" scope="transport"/>'
+  const endpoint = `<endpoint><address uri="http://127.0.0.1:${backend.port}"/>${property}</endpoint>`
+  const { ask } = await startCalls(t, { request: `<send>${endpoint}</send>` }, backend.port)
+  assert.deepEqual(await ask(), [200, '"sent"'])
+})
