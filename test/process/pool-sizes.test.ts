@@ -70,7 +70,7 @@ for (const size of [1, 4, 400]) {
     const burst = size + Math.max(queue, 0) + BEYOND
     const waiting = queue < 0 ? BEYOND : queue
     const refused = burst - size - waiting
-    test(`size ${size}, queue ${queue}: ${size} of ${burst} messages run, ${waiting} wait, ${refused} get 503`, async () => {
+    test(`size ${size}, queue ${queue}: of ${burst} messages ${waiting} wait and ${refused} get 503`, async () => {
       const sizes = `worker_pool_size_core = ${size}\nworker_pool_size_max = ${size}\n`
       put(gateway.home, 'deployment.toml', `[transport.passthru_http]\n${sizes}worker_pool_queue_length = ${queue}\n`)
       assert.deepEqual((await reload(gateway)).errors, [])
