@@ -3,7 +3,7 @@ import { showLife } from '../runtime/signs-of-life.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import { compileExpression } from './expression-compiler.ts'
 import { MediationFault } from './mediation-fault.ts'
-import type { FlowStatistics } from './flow-statistics.ts'
+import type { FlowCounter } from './flow-statistics.ts'
 import type { CompileContext, Run } from './mediator.ts'
 import { loadedMediator } from './mediators/loaded.ts'
 import type { Message } from './message.ts'
@@ -62,14 +62,14 @@ export class CompiledSequences {
   /** Sequences of the home, where those of an API have no sequence of a name; null for those of the home themselves. */
   readonly #home: CompiledSequences | null
   /** Null: nothing is counted. */
-  readonly #statistics: FlowStatistics | null
+  readonly #statistics: FlowCounter | null
 
   /** Throws where a plan cannot be compiled, or a mediator is not loaded (`mediators/loaded.ts`). */
   constructor(
     plans: readonly SequencePlan[],
     report: Report,
     home: CompiledSequences | null = null,
-    statistics: FlowStatistics | null = null,
+    statistics: FlowCounter | null = null,
   ) {
     this.#report = report
     this.#statistics = statistics
@@ -172,6 +172,7 @@ export class CompiledSequences {
       compileBranch: ({ key, steps }) => (key === '' ? this.#compile(plan, steps) : message => this.#run(key, message)),
       compileExpression: expression => compileExpression(expression, cause => this.#warn(location, cause)),
       runSequence: (key, message) => this.#run(key, message),
+      hasSequence: key => this.has(key),
       define: run => {
         const name = `${plan.name}, sequence ${this.#inner.size + 1}`
         this.#inner.set(name, { run, onError: '' })

@@ -1,5 +1,6 @@
 /** Messages between a worker thread and its reactor, beside the tasks. */
 import type { MessagePort } from 'node:worker_threads'
+import type { StepCounts } from '../mediation/flow-statistics.ts'
 import type { TaskCall } from '../mediation/task-calls.ts'
 import type { LogEvent } from '../observe/events.ts'
 import type { FromMounted, ToMounted } from './mounted-messages.ts'
@@ -25,5 +26,9 @@ export const BEATS = 0
 export const RUNNING = 1
 export const LIFE_BYTES = 2 * Int32Array.BYTES_PER_ELEMENT
 
-export type FromWorker = { readonly kind: 'event'; readonly event: LogEvent } | CallMessage<TaskCall> | FromMounted
+export type FromWorker =
+  | { readonly kind: 'event'; readonly event: LogEvent }
+  | { readonly kind: 'counts'; readonly counts: readonly StepCounts[] }
+  | CallMessage<TaskCall>
+  | FromMounted
 export type ToWorker = ResultMessage | ToMounted

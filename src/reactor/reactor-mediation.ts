@@ -93,6 +93,7 @@ export class ReactorMediation {
     this.#workers = new ReactorWorkers(plan, {
       ...{ report, metrics, receive, entry, workTimes },
       serve: call => this.#calls.serve(call),
+      count: counts => options.statistics?.counter.add(counts),
     })
     this.#calls = new TaskCallsServer({
       context: contexts.plain,
@@ -174,7 +175,7 @@ export class ReactorMediation {
   #mediationBy(api: ApiPlan, mediation: ApiMediationPlan): ApiMediation {
     const { name, version } = api
     const { sequences: home, contexts, report, statistics, pipeline } = this.#options
-    const sequences = new CompiledSequences(mediation.sequences, report, home, statistics)
+    const sequences = new CompiledSequences(mediation.sequences, report, home, statistics?.counter)
     const answers = {
       respond: (exchange, response) => respondWith(exchange, pipeline(), response),
       fault: (exchange, fault) => this.#services.refuseRaised(exchange, fault),

@@ -44,6 +44,7 @@ interface ReactorWorkersOptions {
   /** Serves the calls of tasks. */
   readonly serve: (call: TaskCall) => unknown
   readonly receive: WorkerThreadsOptions['receive']
+  readonly count: WorkerThreadsOptions['count']
   /** For tests. */
   readonly entry?: WorkerThreadsOptions['entry']
   readonly watch?: WorkerThreadsOptions['watch']

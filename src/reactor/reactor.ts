@@ -13,7 +13,7 @@ import type { Head } from '../http1/head.ts'
 import { arena } from '../http1/llhttp.ts'
 import { RepeatedSections } from '../http1/repeated-sections.ts'
 import { CompiledSequences } from '../mediation/compiled-sequences.ts'
-import { type FlowStatistics, statisticsOf } from '../mediation/flow-statistics.ts'
+import { FlowStatistics } from '../mediation/flow-statistics.ts'
 import { ApiMetrics } from '../observe/api-metrics.ts'
 import { METRIC, MetricsColumn, sizeCell, statusCell } from '../observe/metrics.ts'
 import type { CacheWatch } from '../observe/cache-metrics.ts'
@@ -128,8 +128,9 @@ export class Reactor implements ConnectionCallbacks {
     this.#resourceCache.setLifetime(plan.resourceCacheMs)
     this.#endpoints = new EndpointTable(plan.endpoints, plan.reactor, monotonicMs)
     const chainOf = (api: ApiPlan) => options.buildFilterChain(api, this.#auth, this.#throttle)
-    this.#statistics = statisticsOf(plan.statistics, options.report)
-    this.#sequences = new CompiledSequences(plan.faults.sequences, options.report, null, this.#statistics)
+    const { statistics } = plan
+    this.#statistics = statistics === null ? null : new FlowStatistics(statistics, options.report)
+    this.#sequences = new CompiledSequences(plan.faults.sequences, options.report, null, this.#statistics?.counter)
     if (options.mediation !== null) this.#mediation = this.#newMediation(options.mediation, plan)
     const mediationFor = (api: ApiPlan) => this.#mediationFor(api)
     this.#apis = new DeployedApis(chainOf, mediationFor, this.#pools, this.#endpoints, this.#resourceCache)
@@ -324,6 +325,7 @@ export class Reactor implements ConnectionCallbacks {
     this.#sharedCounting.close()
     this.#clusterReports.close()
     this.#mediation?.close()
+    this.#statistics?.flush()
     this.#options.accessLog?.flush()
     this.#options.analytics?.flush()
     this.#options.traces?.flush()

@@ -11,6 +11,7 @@ import { WorkerFailure } from '../mediation/worker-service.ts'
 import { type ChildThreadKind, ChildThreads } from '../observe/child-threads.ts'
 import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
+import type { StepCounts } from '../mediation/flow-statistics.ts'
 import type { TaskCall } from '../mediation/task-calls.ts'
 import { BEATS, type FromWorker, RUNNING, type WorkerHello } from '../plan/worker-messages.ts'
 import type { FromMounted } from '../plan/mounted-messages.ts'
@@ -52,6 +53,8 @@ export interface WorkerThreadsOptions {
   readonly serve: (call: TaskCall) => unknown
   /** Takes what a thread says about a request to a mounted API; `reply` posts to that thread. */
   readonly receive: (message: FromMounted, reply: MountedReply) => void
+  /** Takes the counts of flows. */
+  readonly count: (counts: readonly StepCounts[]) => void
   /** First file of a thread, and times; for tests. */
   readonly entry?: URL | undefined
   readonly watch?: Partial<WorkerWatch> | undefined
@@ -270,6 +273,7 @@ export class WorkerThreads {
     const reply: MountedReply = (message, transfer = []) => port.postMessage(message, transfer as ArrayBuffer[])
     port.on('message', (message: FromWorker) => {
       if (message.kind === 'mounted') this.#options.receive(message, reply)
+      else if (message.kind === 'counts') this.#options.count(message.counts)
       else if (message.kind === 'call') void respond(port, message, this.#options.serve)
       else this.#options.report(message.event.level, message.event.event, message.event.fields)
     })

@@ -3,7 +3,7 @@ import { callsOf } from '../mediation/backend-calls.ts'
 import { CompiledSequences } from '../mediation/compiled-sequences.ts'
 // Sequences of a worker hold any mediator.
 import '../mediation/mediators/list.ts'
-import { type FlowStatistics, statisticsOf } from '../mediation/flow-statistics.ts'
+import { FlowCounter } from '../mediation/flow-statistics.ts'
 import type { MessageFormats } from '../mediation/formats/message-formats.ts'
 import { MediationFault } from '../mediation/mediation-fault.ts'
 import type { BodySource, Message } from '../mediation/message.ts'
@@ -32,7 +32,9 @@ export function flowRunner(context: TaskContext): TaskRunner {
   if (formats instanceof Promise) formats.then(ready => (formats = ready)).catch(() => undefined)
   const start = (task: PackedTask, time: TaskTime, ready: ThreadFormats) => {
     const result = new Flow(unpackTask(task), ready, sequences, context, code, time).run()
-    return result instanceof Promise ? result.then(packed) : packed(result)
+    if (result instanceof Promise) return result.finally(() => sequences.handOver()).then(packed)
+    sequences.handOver()
+    return packed(result)
   }
   return (task: PackedTask, time) =>
     formats instanceof Promise ? formats.then(ready => start(task, time, ready)) : start(task, time, formats)
@@ -45,27 +47,35 @@ function packed({ value, transfer }: FlowEnd): TaskResult {
 /** The sequences of a thread. */
 class ThreadSequences {
   readonly #context: TaskContext
-  readonly #statistics: FlowStatistics | null
+  /** Null where flows are not counted. */
+  readonly #counter: FlowCounter | null
   readonly #apis = new Map<string, CompiledSequences>()
   #home: CompiledSequences | null = null
 
   constructor(context: TaskContext) {
     this.#context = context
-    this.#statistics = statisticsOf(context.plan.statistics, context.report)
+    const { statistics } = context.plan
+    this.#counter = statistics === null ? null : new FlowCounter(statistics.capturesAll)
   }
 
   /** Throws where a plan cannot be compiled. */
   of(api: string): CompiledSequences {
     const { plan, report } = this.#context
-    this.#home ??= new CompiledSequences(plan.sequences, report, null, this.#statistics)
+    this.#home ??= new CompiledSequences(plan.sequences, report, null, this.#counter)
     const own = plan.apis[api] ?? []
     if (own.length === 0) return this.#home
     let found = this.#apis.get(api)
     if (found === undefined) {
-      found = new CompiledSequences(own, report, this.#home, this.#statistics)
+      found = new CompiledSequences(own, report, this.#home, this.#counter)
       this.#apis.set(api, found)
     }
     return found
+  }
+
+  /** Hands over what a task has counted: a thread without tasks has no timer (D282). */
+  handOver(): void {
+    const counts = this.#counter?.take() ?? []
+    if (counts.length > 0) this.#context.count(counts)
   }
 }
 

@@ -6,6 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { getPriority, setPriority } from 'node:os'
 import { MessageChannel, parentPort, threadId, workerData } from 'node:worker_threads'
 import { move, transferableSymbol, valueSymbol } from 'piscina'
+import type { StepCounts } from '../mediation/flow-statistics.ts'
 import type { TaskCall, TaskCallResults, TaskServices } from '../mediation/task-calls.ts'
 import { EventLog } from '../observe/events.ts'
 import { allocateMarks, WorkerMarks } from '../observe/worker-marks.ts'
@@ -50,6 +51,8 @@ export interface TaskContext {
   readonly report: Report
   /** Asks the reactor that owns the thread. Rejects with CallFailed. */
   readonly call: TaskServices['call']
+  /** Hands counts of flows to the reactor. */
+  readonly count: (counts: readonly StepCounts[]) => void
   /** Bodies of requests and responses of mounted APIs. */
   readonly streams: TaskStreams
   /** Wakes the work of mounted APIs, by identity. */
@@ -168,7 +171,8 @@ function openThread(): { readonly context: TaskContext; readonly life: Int32Arra
   parentPort!.postMessage(hello, [port])
   const report: Report = (level, event, fields) => events.report(level, event, fields)
   const call: TaskContext['call'] = given => calls.call(given)
-  const context = { plan, report, call, streams, wakes: new SharedWakes(wakes), scriptMemory, marks }
+  const count: TaskContext['count'] = counts => own.postMessage({ kind: 'counts', counts } satisfies FromWorker)
+  const context = { plan, report, call, count, streams, wakes: new SharedWakes(wakes), scriptMemory, marks }
   return { context, life, memory }
 }
 

@@ -29,6 +29,7 @@ class Threads {
       metrics: new MetricsColumn(plan.metrics, 0),
       serve: () => null,
       receive: () => undefined,
+      count: () => undefined,
       watch: { checkMs: 50, pauseMs: 20, pauseMaxMs: 100 },
     })
     t.after(() => this.threads.close())

@@ -30,6 +30,7 @@ export async function startWorker(t: Owner, texts: FlowTexts, options: GatewayOp
     report: (_level, event, fields) => reports.push({ event, fields }),
     metrics: new MetricsColumn(plan.metrics, 0),
     receive: () => undefined,
+    count: () => undefined,
     entry: builtWorkerEntry(),
     serve: call => {
       calls.push(call)

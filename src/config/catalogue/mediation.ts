@@ -125,7 +125,7 @@ const keys = {
   ),
   'statistics.clean_interval': actsIf(
     COUNTED,
-    duration(1000, 'ms', 1, DAY_MS, 'Shortest time between two reports of a thread.'),
+    duration(1000, 'ms', 1, DAY_MS, 'From the first count of a reactor and its workers to their report.'),
   ),
   ...bodyLimits,
   'inbound.core_threads': inert(threads(20, 'Threads of inbound endpoints.'), INBOUND),
