@@ -1,6 +1,6 @@
 /**
- * `<resourcePath>`, an element of our own: replaces the path of the request behind the context of its API. `{name}` is
- * the variable of that name in the template of the resource, as is `{uri.var.name}`, which exported policies write. With
+ * `<resourcePath>`, an element of our own: replaces the path of the request behind the context of its API. `{name}`, or
+ * `{uri.var.name}` as exported policies write it, is the variable of that name in the template of the resource. With
  * `keepsQuery` the query of the request stays.
  */
 import { mediator } from '../mediator.ts'
