@@ -6,17 +6,27 @@ import type { SequencePlan } from './sequence-plan.ts'
 
 /** The plan, whose mediators know what endpoints of files make of their requests: format and properties. */
 export function withEndpointForms(plan: SequencePlan, files: EndpointFiles): SequencePlan {
-  const known = new Map<string, EndpointForm>()
-  for (const { name, form } of plan.endpoints ?? []) {
+  const { endpoints = [] } = plan
+  const forms = new Map<string, EndpointForm>()
+  for (const { name, form } of endpoints) {
     const found = form === null ? files.get(name)?.form : withMembers(form, key => files.get(key)?.form)
-    if (found !== undefined && found !== form && !('hint' in found) && changesRequests(found)) known.set(name, found)
+    if (found !== undefined && found !== form && !('hint' in found) && changesRequests(found)) forms.set(name, found)
   }
-  if (known.size === 0) return plan
+  const isFound = endpoints.some(({ key }) => key !== undefined)
+  if (forms.size === 0 && !isFound) return plan
+  const known = isFound ? Object.fromEntries(Array.from(files, ([name, { form }]) => [name, requestsOf(form)])) : {}
   const text = JSON.stringify(plan.steps, (_, value: unknown) => {
-    const form = isEndpoint(value) ? known.get(value.name) : undefined
-    return form === undefined ? value : { name: (value as SequenceEndpoint).name, form }
+    if (!isEndpoint(value)) return value
+    if (value.key !== undefined) return { ...value, known }
+    const form = forms.get(value.name)
+    return form === undefined ? value : { name: value.name, form }
   })
   return { ...plan, steps: JSON.parse(text) as SequencePlan['steps'] }
+}
+
+/** What matters to mediators; null: nothing. */
+function requestsOf(form: EndpointForm): EndpointForm | null {
+  return changesRequests(form) ? form : null
 }
 
 /** Method and address are for the reactor alone, which knows them by the name. */
@@ -27,6 +37,6 @@ function changesRequests({ format, properties }: EndpointForm): boolean {
 /** An endpoint of a file, or a group that names files. */
 function isEndpoint(value: unknown): value is SequenceEndpoint {
   if (typeof value !== 'object' || value === null || !('name' in value) || !('form' in value)) return false
-  const { form } = value as SequenceEndpoint
-  return form === null || form.address?.kind === 'group'
+  const { form, known } = value as SequenceEndpoint
+  return known === undefined && (form === null || form.address?.kind === 'group')
 }

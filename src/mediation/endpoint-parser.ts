@@ -9,13 +9,14 @@ import {
 import { urlViolation } from '../apis/endpoint-url.ts'
 import type { XmlElement } from '../config/xml.ts'
 import { groupOf, withProperties } from './endpoint-groups.ts'
-import type {
-  EndpointAddress,
-  EndpointForm,
-  EndpointFormat,
-  GroupAddress,
-  SequenceEndpoint,
-  TemplatePiece,
+import {
+  type EndpointAddress,
+  type EndpointForm,
+  type EndpointFormat,
+  FOUND_BY_EXPRESSION,
+  type GroupAddress,
+  type SequenceEndpoint,
+  type TemplatePiece,
 } from './endpoint-plan.ts'
 import { parseAuthentication, parseEndpointProperty } from './endpoint-properties.ts'
 import type { SequenceParser } from './sequence-parser.ts'
@@ -65,10 +66,23 @@ const VARIABLE = /\{([^{}]*)\}/g
 const VARIABLE_NAME = /^(\+?)((?:uri\.var|query\.param)\.[\w.-]{1,100})$/
 const TEMPLATE_CHARS_MAX = 2048
 
-/** The endpoint of a mediator: `<endpoint key="…"/>`, or one with a form. Undefined after an error. */
-export function parseSequenceEndpoint(element: XmlElement, parser: Parser): SequenceEndpoint | undefined {
-  parser.checkAttributes(element, ['key', 'name'])
+/**
+ * The endpoint of a mediator: `<endpoint key="…"/>`, or one with a form. Undefined after an error. `mayBeFound`: an
+ * expression may find its key.
+ */
+export function parseSequenceEndpoint(
+  element: XmlElement,
+  parser: Parser,
+  mayBeFound: boolean,
+): SequenceEndpoint | undefined {
+  parser.checkAttributes(element, ['key', 'name', ...(mayBeFound ? ['key-expression'] : [])])
   parser.checkNoText(element)
+  const text = /^\{([\s\S]*)\}$/.exec(element.attribute('key'))?.[1] ?? element.attribute('key-expression')
+  if (mayBeFound && text !== '') {
+    parser.checkElements(element, [])
+    const key = parser.expressionIn(element, text, element.has('key') ? 'key' : 'key-expression')
+    return key === undefined ? undefined : { name: FOUND_BY_EXPRESSION, form: null, key }
+  }
   if (!element.has('key')) {
     const form = parseForm(element, parser, 'sequence')
     return form === undefined ? undefined : { name: nameOf(form), form }

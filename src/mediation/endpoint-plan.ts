@@ -65,7 +65,14 @@ export interface SequenceEndpoint {
   readonly name: string
   /** null: the endpoint of a file. */
   readonly form: EndpointForm | null
+  /** Finds the name of a file; `name` is FOUND_BY_EXPRESSION then. Left out: the name is known. */
+  readonly key?: Expression
+  /** Endpoints that `key` may find: all files, with what they make of requests. Left out: none. */
+  readonly known?: Readonly<Record<string, EndpointForm | null>>
 }
+
+/** Name of an endpoint that each message chooses. No file has this name. */
+export const FOUND_BY_EXPRESSION = '(expression)'
 
 /** Where `<call/>` sends: to the destination of the message. No file has this name. */
 export const DESTINATION: SequenceEndpoint = {

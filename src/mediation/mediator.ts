@@ -28,6 +28,8 @@ export interface CompileContext {
   compileExpression(expression: Expression): Evaluate
   /** Runs another sequence; returns as `Run` does. */
   runSequence(name: string, message: Message): ReturnType<Run>
+  /** Tells whether `runSequence` finds the sequence. */
+  hasSequence(name: string): boolean
   /** Makes a sequence that a task can name; returns its name, the same in every thread. */
   define(run: Run): string
   readonly log: Report

@@ -262,7 +262,8 @@ function diagnostic(where: string, given: string, expected: string, hint: string
 
 /** Error for a sequence with an endpoint of which there is no file, without its place; undefined for none. */
 export function missingEndpoint({ endpoints = [] }: SequencePlan, files: EndpointFiles): Diagnostic | undefined {
-  for (const { name, form } of endpoints) {
+  for (const { name, form, key } of endpoints) {
+    if (key !== undefined) continue
     const formOf = (key: string) => files.get(key)?.form
     const found = form === null ? (formOf(name) ?? missingFile(name)) : withMembers(form, formOf)
     if ('hint' in found) return { where: '', key: 'endpoint key', ...found }

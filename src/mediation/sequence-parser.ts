@@ -106,9 +106,9 @@ export class SequenceParser {
     return this.mediators(root.children)
   }
 
-  /** The endpoint of a mediator; undefined after an error. */
-  endpoint(element: XmlElement): SequenceEndpoint | undefined {
-    const endpoint = parseSequenceEndpoint(element, this)
+  /** The endpoint of a mediator; undefined after an error. `mayBeFound`: an expression may find its key. */
+  endpoint(element: XmlElement, mayBeFound = false): SequenceEndpoint | undefined {
+    const endpoint = parseSequenceEndpoint(element, this, mayBeFound)
     return endpoint === undefined ? undefined : this.use(endpoint)
   }
 

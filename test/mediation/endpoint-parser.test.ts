@@ -12,7 +12,12 @@ const failover = (members: string) => `<failover>${members}</failover>`
 const refused: readonly (readonly [steps: string, expected: string])[] = [
   ['<call><endpoint/></call>', 'endpoint: is empty'],
   ['<call><endpoint key=""/></call>', 'endpoint/key: is missing'],
-  ['<call><endpoint key="{get-property(\'x\')}"/></call>', 'endpoint/key: expected the name of an endpoint'],
+  ['<call><endpoint key="{get-property("/></call>', 'endpoint/key: expected the name of an endpoint'],
+  ['<call><endpoint key="{concat(}"/></call>', 'endpoint/key: is not valid XPath'],
+  ['<call><endpoint key-expression="concat("/></call>', 'endpoint/key-expression: is not valid XPath'],
+  ['<call><endpoint key-expression="$ctx:a"><default/></endpoint></call>', 'default: is not an element of <endpoint>'],
+  ['<callout><endpoint key-expression="$ctx:a"/></callout>', 'endpoint/key-expression: is an unknown attribute'],
+  ['<sequence key="a" key-expression="$ctx:a"/>', 'sequence/key: is given twice'],
   ['<call><endpoint key="conf:/x"/></call>', 'endpoint/key: expected the name of an endpoint'],
   ['<call><endpoint key="x"><default/></endpoint></call>', 'default: is not an element of <endpoint>'],
   ['<call><endpoint key="a"/><endpoint key="b"/></call>', 'endpoint: is repeated'],

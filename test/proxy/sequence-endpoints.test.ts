@@ -113,3 +113,48 @@ test('<send> to an endpoint sets its properties', async t => {
   const { ask } = await startCalls(t, { request: `<send>${endpoint}</send>` }, backend.port)
   assert.deepEqual(await ask(), [200, '"sent"'])
 })
+
+const CHOSEN: readonly (readonly [what: string, steps: string])[] = [
+  ['<call> with key-expression', '<call><endpoint key-expression="json-eval($.to)"/></call><respond/>'],
+  ['<call> with braces', '<call><endpoint key="{json-eval($.to)}"/></call><respond/>'],
+  ['<send> with key-expression', '<send><endpoint key-expression="json-eval($.to)"/></send>'],
+]
+
+for (const [what, request] of CHOSEN) {
+  test(`${what} finds an endpoint of the home, and an unknown name is a fault`, async t => {
+    const backend = await startBackend(t, {
+      '/one/x': says(200, '{"from":"one"}'),
+      '/two/x': ({ head }) => [200, JSON.stringify(fieldsOf(head).literal)],
+    })
+    const property = '<property name="X-Literal" value="of two" scope="transport"/>'
+    const named = {
+      one: `http://127.0.0.1:${backend.port}/one`,
+      two: await fileOf(`<address uri="http://127.0.0.1:${backend.port}/two"/>${property}`),
+    }
+    const { ask, gateway } = await startCalls(t, { request }, backend.port, named)
+    assert.deepEqual(await ask('POST /a/x', '{"to":"one"}'), [200, '{"from":"one"}'])
+    assert.deepEqual(await ask('POST /a/x', '{"to":"two"}'), [200, '"of two"'])
+    for (const name of ['none', '(destination)', 'constructor', '']) {
+      const [status, body] = await ask('POST /a/x', JSON.stringify({ to: name }))
+      assert.equal(status, 500, body)
+      assert.match(body, /102551/)
+    }
+    const causes = gateway.reports.map(({ fields }) => String(fields.CAUSE_OF_ERROR))
+    assert.ok(causes.some(cause => cause.includes('there is no endpoint of the name that key-expression finds')))
+    assert.equal(backend.received.length, 2)
+  })
+}
+
+test('<sequence> with key-expression runs a sequence of the home, and an unknown name is a fault', async t => {
+  const backend = await startBackend(t, { '/x': ({ head }) => [200, JSON.stringify(fieldsOf(head).literal)] })
+  const mark = (text: string) => `<property name="X-Literal" value="${text}" scope="transport"/>`
+  const request = '<sequence key-expression="fn:concat(\'to-\', $trp:X-Own)"/>'
+  const others = { 'to-a': mark('a'), 'to-b': mark('b') }
+  const { ask, gateway } = await startCalls(t, { request, others }, backend.port)
+  assert.deepEqual(await ask('GET /a/x', '', 'X-Own: a\r\n'), [200, '"a"'])
+  assert.deepEqual(await ask('GET /a/x', '', 'X-Own: b\r\n'), [200, '"b"'])
+  const [status, body] = await ask('GET /a/x', '', 'X-Own: c\r\n')
+  assert.deepEqual([status, /"code":(\d+)/.exec(body)?.[1]], [500, '102544'])
+  const causes = gateway.reports.map(({ fields }) => String(fields.CAUSE_OF_ERROR))
+  assert.ok(causes.some(cause => cause.includes('there is no sequence of the name that its key finds')))
+})

@@ -4,6 +4,7 @@
  */
 import type { XmlElement } from '../../config/xml.ts'
 import { applyFormat, callBackend } from '../backend-calls.ts'
+import { compileEndpointChoice } from '../endpoint-choice.ts'
 import { DESTINATION, type SequenceEndpoint } from '../endpoint-plan.ts'
 import type { Expression } from '../expression.ts'
 import type { Evaluate } from '../expression-compiler.ts'
@@ -38,7 +39,7 @@ export const call = mediator<CallSettings>({
   parse(element, parser) {
     const isBlocking = parser.flag(element, 'blocking')
     const given = parser.only(element, 'endpoint')
-    const endpoint = given === undefined ? parser.use(DESTINATION) : parser.endpoint(given)
+    const endpoint = given === undefined ? parser.use(DESTINATION) : parser.endpoint(given, true)
     const source = parseSource(parser.only(element, 'source'), parser)
     const target = parseTarget(parser.only(element, 'target'), parser)
     if (endpoint === undefined || isBlocking === undefined || source === undefined || target === undefined) {
@@ -51,11 +52,13 @@ export const call = mediator<CallSettings>({
 
   compile({ endpoint, isBlocking, source, target }, context) {
     const evaluate = source.kind === 'value' ? context.compileExpression(source.value) : null
+    const choose = compileEndpointChoice(endpoint, context)
     return async message => {
+      const { name, form } = choose(message)
       const request = message.copy()
       if (source.kind === 'value') setPayload(request, evaluate!, source.contentType)
-      applyFormat(request, endpoint.form)
-      const response = await callBackend(request, endpoint, isBlocking)
+      applyFormat(request, form)
+      const response = await callBackend(request, { name }, isBlocking)
       if (target.kind === 'message') message.becomeResponse(response)
       else {
         message.set(target.scope, target.name, valueOfPayload(response.payload))

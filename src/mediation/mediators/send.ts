@@ -3,6 +3,7 @@
  * sequence. The task itself sends a response that names an endpoint, and a message that names what receives the answer.
  */
 import { applyFormat, callBackend, sendBackend, servicesOf } from '../backend-calls.ts'
+import { compileEndpointChoice } from '../endpoint-choice.ts'
 import { DESTINATION, type SequenceEndpoint } from '../endpoint-plan.ts'
 import type { Expression } from '../expression.ts'
 import { mediator, type Run } from '../mediator.ts'
@@ -22,7 +23,7 @@ export const send = mediator<SendSettings>({
 
   parse(element, parser) {
     const given = parser.only(element, 'endpoint')
-    const endpoint = given === undefined ? null : parser.endpoint(given)
+    const endpoint = given === undefined ? null : parser.endpoint(given, true)
     if (endpoint === undefined) return undefined
     if (!element.has('receive')) return { endpoint }
     const receive = parser.textOrExpression(element, 'receive')
@@ -38,11 +39,13 @@ export const send = mediator<SendSettings>({
 
   compile({ endpoint, receive }, context) {
     const evaluate = typeof receive === 'object' ? context.compileExpression(receive) : null
+    const choose = endpoint === null ? () => null : compileEndpointChoice(endpoint, context)
     const exchange: Run = async message => {
+      const chosen = choose(message)
       const key = evaluate === null ? receive : textOf(evaluate(message))
       const request = message.copy()
-      applyFormat(request, endpoint?.form ?? null)
-      const response = endpoint === null ? await sendBackend(request) : await callBackend(request, endpoint, false)
+      applyFormat(request, chosen?.form ?? null)
+      const response = chosen === null ? await sendBackend(request) : await callBackend(request, chosen, false)
       // A copy that nobody waits for any more has lost its services meanwhile.
       message.task = { ...servicesOf(message), flow: 'response' }
       message.becomeResponse(response)
@@ -57,9 +60,10 @@ export const send = mediator<SendSettings>({
       const isAnswered = receive !== undefined || (isResponse && !message.isSentByCopier)
       if (isAnswered && (endpoint !== null || !isResponse)) return exchange(message)
       if (receive !== undefined) context.warn('receive has no effect: a response without an endpoint is for the client')
+      const chosen = choose(message)
       message.outcome = 'sent'
-      message.endpoint = endpoint?.name ?? ''
-      applyFormat(message, endpoint?.form ?? null)
+      message.endpoint = chosen?.name ?? ''
+      applyFormat(message, chosen?.form ?? null)
       return false
     }
   },

@@ -1,5 +1,6 @@
 /** `<sequence key="…"/>`: runs another sequence and then continues, unless that one has ended the message. */
 import type { Expression } from '../expression.ts'
+import { MediationFault } from '../mediation-fault.ts'
 import { mediator } from '../mediator.ts'
 import { textOf } from '../value.ts'
 
@@ -8,12 +9,19 @@ interface SequenceSettings {
   readonly key: string | Expression
 }
 
+const NOT_MEDIATED = 102544
+
 export const sequence = mediator<SequenceSettings>({
   name: 'sequence',
-  attributes: ['key'],
+  attributes: ['key', 'key-expression'],
   elements: [],
 
   parse(element, parser) {
+    if (element.has('key-expression')) {
+      if (element.has('key')) return parser.error(element, 'key', 'is given twice', 'remove key, or key-expression')
+      const found = parser.expression(element, 'key-expression')
+      return found === undefined ? undefined : { key: found }
+    }
     const key = parser.textOrExpression(element, 'key')
     if (key === undefined) return undefined
     if (key.kind !== 'literal' || element.attribute('key').startsWith('{')) return { key }
@@ -28,6 +36,11 @@ export const sequence = mediator<SequenceSettings>({
   compile({ key }, context) {
     if (typeof key === 'string') return message => context.runSequence(key, message)
     const evaluate = context.compileExpression(key)
-    return message => context.runSequence(textOf(evaluate(message)), message)
+    return message => {
+      const name = textOf(evaluate(message))
+      if (context.hasSequence(name)) return context.runSequence(name, message)
+      const cause = 'there is no sequence of the name that its key finds'
+      throw new MediationFault({ code: NOT_MEDIATED, message: 'Mediation failed', cause })
+    }
   },
 })
