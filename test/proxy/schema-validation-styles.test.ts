@@ -59,6 +59,11 @@ const STYLES: readonly Row[] = [
   ['query', `style: pipeDelimited, ${EACH}, ${LIST}`, 'c=3&c=4', 'c=3&c=x', ' /1 must be integer'],
   ['query', `style: pipeDelimited, ${ONE}, ${OBJECT}`, 'c=R%7C1%7CS%7C2', 'c=R%7C1%7CS%7Cx', ' /S must be integer'],
   ['query', `style: pipeDelimited, ${EACH}, ${OBJECT}`, 'R=1&S=2', 'R=1&S=x', ' /S must be integer'],
+  ['cookie', 'schema: {type: string, maxLength: 5}', 'c=3&c=4', 'c=3&c=45', ' must NOT have more than 5 characters'],
+  [
+    ...(['cookie', 'schema: {type: array, uniqueItems: true, items: {type: integer}}'] as const),
+    ...(['c=3; c=4', 'c=3; c=3', ' must not have equal items'] as const),
+  ],
   ['cookie', `style: form, ${ONE}, ${LIST}`, 'c=3,4', 'c=3,x', ' /1 must be integer'],
   ['cookie', `style: form, ${EACH}, ${LIST}`, 'c=3; c=4', 'c=3; c=x', ' /1 must be integer'],
   ['cookie', `style: form, ${EACH}, ${LIST}`, 'c=3&c=4', 'c=3&c=x', ' /1 must be integer'],

@@ -38,9 +38,11 @@ export class ParameterReader {
 
   /** Throws URIError. */
   #read({ path, query, header, cookies }: ReceivedParameters): Reading {
-    const { name, place, explodes } = this.contract
+    const { name, place } = this.contract
     if (place === 'query') return this.#value.ofPairs(query, this.#isFree)
-    if (place === 'cookie') return this.#value.ofPairs(explodes ? withJoined(cookies, name) : cookies, this.#isFree)
+    if (place === 'cookie') {
+      return this.#value.ofPairs(this.#value.isExplodedList ? withJoined(cookies, name) : cookies, this.#isFree)
+    }
     const text = place === 'path' ? path.get(name) : header(name.toLowerCase())
     return text === undefined ? ABSENT : this.#value.ofText(text)
   }
@@ -88,8 +90,7 @@ export function formPairs(text: string): readonly Pair[] {
     })
 }
 
-/** Pairs of a Cookie field (RFC 6265 4.2.1); of equal ones the first. */
+/** Pairs of a Cookie field (RFC 6265 4.2.1). */
 export function cookiesOf(field: string): readonly Pair[] {
-  const pairs = new Map(field.split(';').map(text => [text.trim(), pairOf(text.trim())]))
-  return [...pairs.values()]
+  return field.split(';').map(text => pairOf(text.trim()))
 }

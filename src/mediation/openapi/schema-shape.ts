@@ -90,7 +90,9 @@ export class Shape {
     const matched = this.#patterns.filter(({ pattern }) => pattern.matcher(name).find())
     if (matched.length === 0) return this.#shapeOf('others', this.#others)
     const schemas = matched.map(({ schema }) => schema)
-    return this.#shapeOf(`patterns ${matched.map(each => this.#patterns.indexOf(each)).join()}`, schemas)
+    // Clients choose which patterns match together, so that only those that match alone have an entry.
+    if (matched.length > 1) return new Shape(schemas, this.#definitions)
+    return this.#shapeOf(`pattern ${this.#patterns.indexOf(matched[0]!)}`, schemas)
   }
 
   scalar(text: string): unknown {

@@ -30,24 +30,29 @@ interface Notation {
   /** Throws URIError. */
   decode(text: string): string
   readonly separators: Readonly<Record<string, RegExp>>
+  /** One text may come twice: browsers send equal cookies of several paths. */
+  readonly allowsEqual: boolean
 }
 
 const PLAIN: Notation = {
   decode: text => text,
   separators: { spaceDelimited: / /, pipeDelimited: /\|/, tabs: /\t/ },
+  allowsEqual: false,
 }
 const NOTATIONS: Readonly<Record<Place, Notation>> = {
   query: {
     decode: decodeQuery,
     separators: { spaceDelimited: /%20|\+| /, pipeDelimited: /%7C|\|/i, tabs: /%09|\t/ },
+    allowsEqual: false,
   },
   path: {
     decode: decodeURIComponent,
     separators: { spaceDelimited: /%20/, pipeDelimited: /%7C|\|/i, tabs: /%09/ },
+    allowsEqual: false,
   },
   // Blanks beside commas belong to no item (RFC 9110 5.6.1).
   header: { ...PLAIN, decode: text => text.trim() },
-  cookie: PLAIN,
+  cookie: { ...PLAIN, allowsEqual: true },
 }
 
 /** Throws URIError. */
@@ -88,6 +93,11 @@ export class StyledValue {
     return style === 'deepObject' || (style !== 'json' && explodes && this.#shape.isObject && !this.#shape.isList)
   }
 
+  /** Each item has a pair of its own. */
+  get isExplodedList(): boolean {
+    return this.contract.style !== 'json' && this.contract.explodes && this.#shape.isList
+  }
+
   /** True if pairs of this name belong to the value, whatever else is there. */
   claims(name: string): boolean {
     if (this.contract.style === 'deepObject') return this.#isDeep(name)
@@ -96,7 +106,7 @@ export class StyledValue {
 
   /** `pairs`: of a query, a form or cookies, names decoded. `isFree`: no other value claims a name. Throws URIError. */
   ofPairs(pairs: readonly Pair[], isFree: (name: string) => boolean): Reading {
-    const { name, style, explodes, allowsEmpty } = this.contract
+    const { name, style, allowsEmpty } = this.contract
     const { decode } = this.#notation
     if (this.hasOwnPairs) {
       const isOwn = (each: string): boolean =>
@@ -109,8 +119,9 @@ export class StyledValue {
     const [first] = texts
     if (first === undefined) return ABSENT
     if (allowsEmpty && texts.length === 1 && first === '') return EMPTY
-    if (explodes && this.#shape.isList && style !== 'json') return this.#list(texts.map(decode))
-    return texts.length > 1 ? REPEATED : this.#ofWhole(first)
+    if (this.isExplodedList) return this.#list(texts.map(decode))
+    const isRepeated = this.#notation.allowsEqual ? texts.some(text => text !== first) : texts.length > 1
+    return isRepeated ? REPEATED : this.#ofWhole(first)
   }
 
   /** A text that has the whole value: of a path or a header. Throws URIError. */
@@ -125,10 +136,10 @@ export class StyledValue {
     if (explodes && this.#shape.isObject && !this.#shape.isList) {
       return text.startsWith(';') ? this.#split(text.slice(1), ';') : wrong('must begin with ";"')
     }
-    const values = explodes && this.#shape.isList ? text.slice(1).split(';') : [text.slice(1)]
+    const values = this.isExplodedList ? text.slice(1).split(';') : [text.slice(1)]
     const pairs = values.map(pairOf)
     if (!text.startsWith(';') || pairs.some(([each]) => each !== name)) return wrong(`must begin with ";${name}="`)
-    if (explodes && this.#shape.isList) return this.#list(pairs.map(([, each]) => this.#notation.decode(each)))
+    if (this.isExplodedList) return this.#list(pairs.map(([, each]) => this.#notation.decode(each)))
     return this.#split(pairs[0]![1], ',')
   }
 
