@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
+import { planGateway } from '../harness/gateway.ts'
 import { mountedApi, startMounted } from '../harness/mounted.ts'
-import { connectPeer, type Peer } from '../harness/peers.ts'
+import { connectPeer, eventually, type Peer } from '../harness/peers.ts'
 import { takeResponse } from '../harness/responses.ts'
 import { parseResponse, type StrictMessage, valuesOf } from '../harness/strict-http.ts'
 import { sharedBySuite } from '../harness/suite.ts'
@@ -198,4 +199,36 @@ test('an early response comes while the body of the request is on its way', asyn
   client.send('POST /m/early HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\nsome')
   const response = await takeResponse(client)
   assert.deepEqual([response.status, response.body], [409, 'no'])
+})
+
+test('a client that sends a short body slowly takes no place in the pool', async t => {
+  const { workers } = planGateway([]).plan
+  const one = { ...workers.limits.plain, core: 1, max: 1, queueLength: 0 }
+  const threads = { mediation: 1, background: 1 }
+  const limits = { ...workers.limits, plain: one }
+  const gateway = await startMounted(t, { workers: { ...workers, threads, limits } })
+  const [slow, other] = [await connectPeer(gateway.port), await connectPeer(gateway.port)]
+  t.after(() => slow.destroy())
+  t.after(() => other.destroy())
+  slow.send('POST /m/hash HTTP/1.1\r\nHost: h\r\nContent-Length: 6\r\n\r\nabc')
+  for (let round = 0; round < 3; round++) {
+    other.send('POST /m/hash HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nxy')
+    const { status, body } = await takeResponse(other)
+    assert.deepEqual([status, (JSON.parse(body) as { length: number }).length], [200, 2])
+  }
+  slow.send('def')
+  const { status, body } = await takeResponse(slow)
+  const sha256 = createHash('sha256').update('abcdef').digest('hex')
+  assert.equal(status, 200)
+  assert.ok(body.includes(sha256), body)
+})
+
+test('a client that leaves in the middle of a short body starts nothing', async t => {
+  const gateway = await startMounted(t)
+  const client = await connectPeer(gateway.port)
+  client.send('POST /m/hash HTTP/1.1\r\nHost: h\r\nContent-Length: 6\r\n\r\nabc')
+  await eventually('the exchange', () => gateway.metrics().counts.connectionsOpen === 1)
+  client.destroy()
+  await eventually('the end', () => gateway.metrics().counts.connectionsOpen === 0)
+  assert.equal(gateway.metrics().counts.workerTasks, 0)
 })

@@ -1,18 +1,20 @@
 /**
  * One request to a mounted API. A worker thread gets it, and its body as the thread reads; the client gets the response
- * as it takes the bytes. A short body goes with the request, a short response with its result.
+ * as it takes the bytes. A short body goes with the request, a short response with its result. A request whose body is
+ * short takes no place in the pool before the body is there.
  */
 import { reasonPhrase } from '../../faults/fault-details.ts'
 import { CHUNKED } from '../../http1/framing.ts'
 import { arena } from '../../http1/llhttp.ts'
-import type {
-  FromMounted,
-  MountedResult,
-  MountedTask,
-  RequestBodyData,
-  RequestData,
-  ResponseHeadData,
-  ToMounted,
+import {
+  type FromMounted,
+  type MountedResult,
+  type MountedTask,
+  type RequestBodyData,
+  type RequestData,
+  type ResponseHeadData,
+  type ToMounted,
+  WINDOW_BYTES,
 } from '../../plan/mounted-messages.ts'
 import { tracer } from '../../protocol/tracer.ts'
 import { Deadline } from '../../runtime/deadline-wheel.ts'
@@ -38,10 +40,10 @@ interface MountedCallOptions {
 }
 
 /**
- * `new`: what is there of the body goes with the request. `waiting`: a thread has the request, or will have it.
- * `responding`: the client gets a response. `ended`: nothing follows.
+ * `new`: what is there of the body goes with the request. `collecting`: a short body is read first. `waiting`: a thread
+ * has the request, or will have it. `responding`: the client gets a response. `ended`: nothing follows.
  */
-type MountedState = 'new' | 'waiting' | 'responding' | 'ended'
+type MountedState = 'new' | 'collecting' | 'waiting' | 'responding' | 'ended'
 /** What comes of the body: `none` yet, `some` bytes, `all` of them. */
 type BodyState = 'none' | 'some' | 'all'
 
@@ -77,17 +79,29 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
     exchange.sentMs = this.#context.now()
   }
 
-  /** In a microtask: what was read with the head belongs to the body that goes with the request. */
   begin(): void {
+    if (this.#isCollected()) this.#state = 'collecting'
     this.#watch()
+    this.#openSoon()
+  }
+
+  /** True if the body is read before a thread gets the request (D714). A client that expects 100 waits for the API. */
+  #isCollected(): boolean {
+    const { requestFraming: length } = this.#exchange
+    return !this.#options.expects && length > 0 && length <= WINDOW_BYTES
+  }
+
+  /** In a microtask: what was read with the head belongs to the body that goes with the request. */
+  #openSoon(): void {
     queueMicrotask(() => this.#guarded(() => this.#open()))
   }
 
   // ---- the request ------------------------------------------------------------------------------------------------
 
-  /** The client is read only while the thread asks for bytes. */
+  /** Behind a short body, the client is read only while the thread asks for bytes. */
   get isBlocked(): boolean {
-    return this.#state !== 'ended' && this.#bodyState !== 'all' && this.#credit <= 0
+    if (this.#state === 'ended' || this.#state === 'collecting') return false
+    return this.#bodyState !== 'all' && this.#credit <= 0
   }
 
   requestBody({ spans: { offsets }, count, last }: BodyPart): Written {
@@ -100,8 +114,16 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
       this.#bodyState = 'all'
       this.#exchange.requestSentMs = this.#context.now()
     } else if (length > 0) this.#bodyState = 'some'
-    if (this.#state !== 'new') this.#sendBody()
+    if (this.#state === 'collecting') this.#openOnceWhole()
+    else if (this.#state !== 'new') this.#sendBody()
     return this.isBlocked ? WRITE.PENDING : WRITE.DONE
+  }
+
+  /** A flow in front may make a longer body than the client has announced. */
+  #openOnceWhole(): void {
+    if (this.#bodyState !== 'all' && this.#heldBytes <= WINDOW_BYTES) return
+    this.#state = 'new'
+    this.#openSoon()
   }
 
   #hold(offsets: BodyPart['spans']['offsets'], count: number, length: number): void {
@@ -280,6 +302,7 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
     if (this.#state === 'ended') return
     // A client that sends or takes slowly has time-outs of its own.
     const waitsForClient =
+      this.#state === 'collecting' ||
       (this.#state === 'responding' && this.#exchange.source.isBlocked) ||
       (this.#credit > 0 && this.#bodyState !== 'all')
     if (waitsForClient) this.#watch()
