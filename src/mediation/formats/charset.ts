@@ -1,4 +1,5 @@
 /** Charsets of bodies: UTF-8, UTF-16, ISO-8859-1, US-ASCII. Malformed bytes are errors, never replaced. */
+import { showLife } from '../../runtime/signs-of-life.ts'
 import { FormatError } from './format-error.ts'
 
 export type Charset = 'utf-8' | 'utf-16' | 'utf-16le' | 'utf-16be' | 'iso-8859-1' | 'us-ascii'
@@ -103,7 +104,9 @@ function bufferOf(bytes: Uint8Array): Buffer {
 
 /** The text of a whole body, without a byte order mark. Throws FormatError. */
 export function decodeText(bytes: Uint8Array, charset: Charset): string {
-  return pieceDecoder(charset, bytes).decode(bytes, true)
+  const text = pieceDecoder(charset, bytes).decode(bytes, true)
+  showLife()
+  return text
 }
 
 /** Highest code unit that a charset can write. */

@@ -9,6 +9,7 @@ import {
   inflateRawSync,
   inflateSync,
 } from 'node:zlib'
+import { showLife } from '../../runtime/signs-of-life.ts'
 import type { BodyLimits } from './body-limits.ts'
 import { FormatError } from './format-error.ts'
 
@@ -61,7 +62,10 @@ export function decodeContent(bytes: Uint8Array, contentEncoding: string, limits
   if (codings.length === 0) return bytes
   const allowed = Math.min(limits.decodedSize, Math.max(FREE_BYTES, bytes.length * limits.codingRatio))
   let decoded = bytes
-  for (const coding of codings.reverse()) decoded = decodeOne(coding!, decoded, allowed)
+  for (const coding of codings.reverse()) {
+    decoded = decodeOne(coding!, decoded, allowed)
+    showLife()
+  }
   return decoded
 }
 

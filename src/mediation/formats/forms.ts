@@ -1,5 +1,6 @@
 /** Forms as elements: `application/x-www-form-urlencoded`, and `multipart/form-data` (RFC 7578). */
 import { randomUUID } from 'node:crypto'
+import { showLife } from '../../runtime/signs-of-life.ts'
 import { element, elementsOf, localName, textWithin, type XmlElementNode } from '../xml-tree.ts'
 import type { BodyLimits } from './body-limits.ts'
 import {
@@ -18,6 +19,9 @@ import { FormatError } from './format-error.ts'
 const FORM_ROOT = 'xformValues'
 const MULTIPART_ROOT = 'mediate'
 
+/** Fields between two signs of life. */
+const FIELDS_PER_SIGN = 8192
+
 /** One element per field, in order. `charset`: of the bytes that escapes stand for. Throws FormatError. */
 export function readForm(text: string, charset: Charset, limits: BodyLimits): XmlElementNode {
   const fields: XmlElementNode[] = []
@@ -26,6 +30,7 @@ export function readForm(text: string, charset: Charset, limits: BodyLimits): Xm
     const end = next === -1 ? text.length : next
     if (end > from) fields.push(readField(text.slice(from, end), from, charset, limits))
     if (fields.length > limits.items) throw new FormatError('limit', `the form has more than ${limits.items} fields`)
+    if (fields.length % FIELDS_PER_SIGN === 0) showLife()
     from = end + 1
   }
   return element(FORM_ROOT, fields)

@@ -2,6 +2,7 @@
  * JSON bodies (RFC 8259): checked against limits in one pass, parsed once, and numbers kept exactly. A number that a
  * double does not hold becomes an object of `JSON.rawJSON`, which is written with the digits that were read.
  */
+import { showLife } from '../../runtime/signs-of-life.ts'
 import type { Json, Value } from '../value.ts'
 import type { BodyLimits } from './body-limits.ts'
 import { FormatError, requireHeapRoom } from './format-error.ts'
@@ -33,11 +34,13 @@ export function parseJsonText(text: string, limits: BodyLimits): { readonly kind
   const scan = scanJson(text, limits)
   requireHeapRoom(2 * text.length + scan.items * ITEM_BYTES)
   const payload = { kind: 'json', text } as const
+  showLife()
   try {
     parsed.set(payload, scan.hasInexact ? exactValue(text) : (JSON.parse(text) as Json))
   } catch (error) {
     throw new FormatError('malformed', `the body is not JSON${positionIn(error as Error)}`)
   }
+  showLife()
   return payload
 }
 

@@ -114,9 +114,15 @@ function reasonOf(error: Error): string {
     .trim()
 }
 
+/** Characters between two signs of life. */
+const CHARACTERS_PER_SIGN = 1_048_576
+
 /** Parses a whole text. Throws FormatError. */
 export function parseXmlText(text: string, limits: BodyLimits): XmlElementNode {
   const reader = new XmlReader(limits)
-  reader.write(text)
+  for (let at = 0; at < text.length; at += CHARACTERS_PER_SIGN) {
+    if (at > 0) showLife()
+    reader.write(text.slice(at, at + CHARACTERS_PER_SIGN))
+  }
   return reader.end()
 }

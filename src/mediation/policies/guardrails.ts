@@ -4,6 +4,7 @@
  */
 import type { XmlElement } from '../../config/xml.ts'
 import { compilePattern, type Pattern } from '../../runtime/pattern.ts'
+import { showLife } from '../../runtime/signs-of-life.ts'
 import type { Expression } from '../expression.ts'
 import type { Evaluate } from '../expression-compiler.ts'
 import { compileSchema, type SchemaCheck } from '../json-schema.ts'
@@ -160,11 +161,15 @@ function compileRule(rule: Rule): (content: Content) => Assessment {
   }
 }
 
+/** Characters between two signs of life. */
+const CHARACTERS_PER_SIGN = 4_194_304
+
 /** Runs of characters that hold more than spaces, without a list of them, which could take gigabytes. */
 function countRuns(text: string, ends: (code: number) => boolean): number {
   let count = 0
   let isWithin = false
   for (let at = 0; at < text.length; at++) {
+    if (at % CHARACTERS_PER_SIGN === 0) showLife()
     const code = text.charCodeAt(at)
     if (ends(code)) isWithin = false
     else if (!isWithin && !isSpace(code)) {

@@ -4,13 +4,14 @@
  */
 import { type BodyFormat, bodyFormatOf, isXmlFormat } from '../formats/body-types.ts'
 import { showLife } from '../../runtime/signs-of-life.ts'
+import { decodeName } from '../formats/element-names.ts'
 import { bytesOfFile, writeForm } from '../formats/forms.ts'
 import { jsonOf } from '../formats/json-text.ts'
 import { decodedText, jsonTokens } from '../formats/json-tokens.ts'
 import { textOfPayload } from '../json-xml.ts'
 import type { Message, Payload } from '../message.ts'
 import { type Json, textOf } from '../value.ts'
-import { elementsOf, writeXml, type XmlElementNode } from '../xml-tree.ts'
+import { elementsOf, textWithin, writeXml, type XmlElementNode } from '../xml-tree.ts'
 
 /** Characters. A longer text is refused by what inspects it, because nobody has looked at the rest (D268). */
 export const INSPECTED_MAX = 1_048_576
@@ -64,7 +65,7 @@ export function textsOfBody(message: Message): InspectedTexts {
     return { whole: [received, JSON.stringify(jsonOf(payload))], parts: partsOfJson(payload.text) }
   }
   if (payload.kind === 'binary') return { whole: [received, utf8Of(received)], parts: null }
-  if (format === 'form') return { whole: [received], parts: [...new URLSearchParams(received)].flat() }
+  if (format === 'form') return { whole: [received], parts: partsOfForm(payload.root) }
   const isMultipart = format === 'multipart'
   const parts = partsOfXml(payload.root, isMultipart)
   if (isMultipart) return { whole: [received, utf8Of(received)], parts }
@@ -85,6 +86,13 @@ function utf8Of(bytes: string): string {
 function* partsOfJson(text: string): Generator<string> {
   for (const token of jsonTokens(text)) {
     if (token.kind === 'name' || token.kind === 'text') yield decodedText(text, token)
+  }
+}
+
+function* partsOfForm(root: XmlElementNode): Generator<string> {
+  for (const field of elementsOf(root)) {
+    yield decodeName(field.name, true)
+    yield textWithin(field)
   }
 }
 

@@ -14,3 +14,13 @@ test('a long body shows signs of life while it blocks its thread, as a thread wi
   parseXmlText(`<r>${'<a b="c"/>'.repeat(30_000)}</r>`, UNLIMITED)
   assert.equal(signs, 7)
 })
+
+test('so does a long body without elements, of which the pieces may end anywhere', t => {
+  let signs = 0
+  watchLife(() => signs++)
+  t.after(() => watchLife(() => undefined))
+  const text = '\u{1f600}\r\n&amp;<!-- -->'.repeat(300_000)
+  const root = parseXmlText(`<r>${text}</r>`, UNLIMITED)
+  assert.equal(signs, 4)
+  assert.equal(root.children.join(''), '\u{1f600}\n&'.repeat(300_000))
+})

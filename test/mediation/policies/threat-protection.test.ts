@@ -132,6 +132,7 @@ const INSPECTED: readonly (readonly [pattern: string, type: string, body: string
   ['&lt;script', FORM, 'q=%3Cscript%3E', true],
   ['a b', FORM, 'a+b=1', true],
   ['a b', FORM, 'q=a%20b', true],
+  ['é', `${FORM}; charset=iso-8859-1`, 'q=caf%E9', true],
   ['q=%3C', FORM, 'q=%3Cscript%3E', true],
   ['JsonReader', FORM, 'a+b=1', false],
   ['&lt;script', 'text/plain', 'x <script>', true],
