@@ -75,6 +75,7 @@ export function parseSequenceEndpoint(
   parser: Parser,
   mayBeFound: boolean,
 ): SequenceEndpoint | undefined {
+  if (element.has('template')) return refuseTemplate(element, parser)
   parser.checkAttributes(element, ['key', 'name', ...(mayBeFound ? ['key-expression'] : [])])
   parser.checkNoText(element)
   const text = /^\{([\s\S]*)\}$/.exec(element.attribute('key'))?.[1] ?? element.attribute('key-expression')
@@ -90,6 +91,10 @@ export function parseSequenceEndpoint(
   parser.checkElements(element, [])
   const name = parseKey(element, parser)
   return name === undefined ? undefined : { name, form: null }
+}
+
+function refuseTemplate(element: XmlElement, parser: Parser): undefined {
+  return parser.error(element, 'template', 'is not supported', 'write the endpoint out, with <address> or <http>')
 }
 
 /** Name of the file of an endpoint. */
@@ -117,6 +122,7 @@ export function endpointOfUrl(
 
 /** The root of a file of endpoints. */
 export function parseNamedEndpoint(root: XmlElement, name: string, parser: Parser): EndpointForm | undefined {
+  if (root.has('template')) return refuseTemplate(root, parser)
   parser.checkAttributes(root, ['name'])
   parser.checkNoText(root)
   const given = parser.required(root, 'name')

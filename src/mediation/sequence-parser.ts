@@ -12,11 +12,10 @@ import type { AnyMediator } from './mediator.ts'
 import { MEDIATORS } from './mediators/list.ts'
 import { parsePattern } from './pattern.ts'
 import type { Branch, MediatorPlan, SequencePlan, UsedFile } from './sequence-plan.ts'
+import { remedyOf } from './unsupported-mediators.ts'
 import { ARRAY_TARGET, element as xmlElement, selfContained, type XmlChild, type XmlElementNode } from './xml-tree.ts'
 
 const BOUNDS: XmlBounds = { bytes: 1024 * 1024, elements: 10_000, depth: 100 }
-/** Mediators of the reference platform that are not supported yet. */
-const UNSUPPORTED = ['endpoint']
 const GIVEN_LENGTH_MAX = 200
 /** Attributes of exported sequences without effect here: traces and statistics are configured for the gateway. */
 const WITHOUT_EFFECT = ['trace', 'statistics']
@@ -165,9 +164,8 @@ export class SequenceParser {
       const hint = `mediators are in the namespace ${SEQUENCE_NAMESPACE}`
       return this.error(element, '', 'is not a mediator', hint)
     }
-    if (UNSUPPORTED.some(unsupported => unsupported.toLowerCase() === name.toLowerCase())) {
-      return this.error(element, '', 'is not supported yet', 'remove it')
-    }
+    const remedy = remedyOf(name)
+    if (remedy !== undefined) return this.error(element, '', 'is not supported', remedy)
     const known = [...this.#mediators.keys()]
     const near = nearest(name, known)
     const hint = near === '' ? `known mediators are ${known.join(', ')}` : `<${near}>?`

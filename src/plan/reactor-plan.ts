@@ -56,8 +56,8 @@ export interface SequenceEndpointPlan {
 }
 
 /**
- * `urls`: to endpoints that are known; `pieces` are path and query behind their URLs. `template`: to one origin; `pieces`
- * are path and query. `dynamic`: `pieces` are the whole URL; null for the destination of the message.
+ * `urls`: to endpoints that are known; `pieces` are path and query behind their URLs. `template`: to one origin;
+ * `pieces` are path and query. `dynamic`: `pieces` are the whole URL; null for the destination of the message.
  */
 export type SequenceAddressPlan =
   | { readonly kind: 'urls'; readonly endpoints: EndpointsPlan; readonly pieces?: readonly TemplatePiece[] }

@@ -31,6 +31,7 @@ const refused: readonly (readonly [steps: string, expected: string])[] = [
   ['<send><log/></send>', 'log: is not an element of <send>'],
   [call('<wsdl uri="http://h/x?wsdl" service="s" port="p"/>'), 'wsdl: is not supported'],
   [call('<recipientlist/>'), 'recipientlist: is not supported'],
+  ['<call><endpoint template="t" uri="http://h"/></call>', 'endpoint/template: is not supported'],
   [call('<folder/>'), 'folder: is not a form of endpoint'],
   [call('<address/>'), 'address/uri: is missing'],
   [call('<address uri="jms:/queue"/>'), 'address/uri: must be an http'],
