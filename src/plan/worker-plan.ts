@@ -4,7 +4,8 @@ import type { FormatSettings } from '../mediation/formats/format-settings.ts'
 import type { MountedDefinition } from '../apis/api-definition.ts'
 import type { SequencePlan } from '../mediation/sequence-plan.ts'
 import type { DatabasePlan } from '../mounted/database-access.ts'
-import type { PermitLimits } from '../runtime/shared-permits.ts'
+import type { CallChain } from '../http1/call-chain.ts'
+import type { HeldPermits, PermitLimits } from '../runtime/shared-permits.ts'
 
 /**
  * Rows of the permits: messages of clients on plain listeners, those of clients on TLS, and tasks that no client waits
@@ -12,6 +13,12 @@ import type { PermitLimits } from '../runtime/shared-permits.ts'
  */
 export const PERMIT_ROWS = { plain: 0, secured: 1, background: 2 } as const
 export type PermitRow = keyof typeof PERMIT_ROWS
+
+/** The permits whose tasks wait for a message that calls have brought; `chain`: those calls, null for none. */
+export function heldPermits(chain: CallChain | null): HeldPermits {
+  const { plain, secured, isParallel = false } = chain ?? { plain: 0, secured: 0 }
+  return { permits: [plain, secured], isAlone: !isParallel }
+}
 
 /** Threads of scripts; those of one worker thread where they stand in its plan. */
 interface ScriptSettings {

@@ -16,6 +16,7 @@ import type { MetricsColumn } from '../observe/metrics.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import { type ApiChanges, apiIdentity, type ApiPlan, type LivePlan, type ReactorPlan } from '../plan/reactor-plan.ts'
 import {
+  heldPermits,
   type MountedPlan,
   PERMIT_ROWS,
   type PermitRow,
@@ -224,9 +225,9 @@ export class ReactorWorkers {
   #serviceOf(pool: WorkerPool, row: 'plain' | 'secured'): WorkerService {
     return {
       mediate: async (task, bytes, wait) => {
+        const { calls = null } = task
         // The last one is that of the task itself.
-        const { [row]: permits, isParallel = false } = task.calls ?? { [row]: 1 }
-        const held = { permits: permits - 1, isAlone: !isParallel }
+        const held = heldPermits(calls === null ? null : { ...calls, [row]: calls[row] - 1 })
         return unpackResult((await pool.run({ ...packed(task), held }, bytes, wait)) as PackedResult)
       },
       background: task => this.#runInBackground(task),

@@ -22,14 +22,15 @@ export function mostAtOnce({ core, max, queueLength }: Omit<PermitLimits, 'queue
   return queueLength < 0 ? core : Math.max(core, max)
 }
 
-/** Permits of a row that tasks hold which wait for the one that arrives. */
+/** Permits that tasks hold which wait for the one that arrives. */
 export interface HeldPermits {
-  readonly permits: number
+  /** By row; those of further rows are held by none. */
+  readonly permits: readonly number[]
   /** No other task is waited for by the same tasks. */
   readonly isAlone: boolean
 }
 
-const NOTHING_HELD: HeldPermits = { permits: 0, isAlone: true }
+const NOTHING_HELD: HeldPermits = { permits: [], isAlone: true }
 
 /**
  * `queue-full`, `memory`: refused, because of `queueLength` or of `queueBytes`. `loop`: refused, because all permits
@@ -46,25 +47,28 @@ export interface PermitCounts {
   readonly highest: number
 }
 
-/** Cells of the header, which is Int32: the lock, its tenures, and the number of times that waiters were woken. */
+/**
+ * Cells of the header, which is Int32: the lock, its tenures, the number of times that waiters were woken, and the
+ * number of rows.
+ */
 const LOCK = 0
 const TENURES = 1
 const WAKES = 2
+const ROWS = 3
 const HEADER_BYTES = 16
 /** Cells per row that belong to no thread: permits that waiting tasks may take, and the most that ever ran. */
 const OFFERED = 0
 const HIGHEST = 1
 const SHARED_CELLS = 2
 /**
- * Cells per row and thread. `OLDEST`: when its first waiting task came, in milliseconds of the monotonic clock. `HELD`:
- * permits that tasks hold which wait for its waiting tasks, each permit once.
+ * Cells per row and thread. `OLDEST`: when its first waiting task came, in milliseconds of the monotonic clock. From
+ * `HELD` on, by row: permits that tasks hold which wait for its waiting tasks, each permit once.
  */
 const RUNNING = 0
 const WAITING = 1
 const BYTES = 2
 const OLDEST = 3
 const HELD = 4
-const OWN_CELLS = 5
 /** A thread whose wake-up was lost looks again. */
 const WAIT_MS = 1000
 
@@ -77,19 +81,15 @@ interface Waiting {
 /** Cells of all threads, for whoever holds the lock. */
 class Cells {
   readonly header: Int32Array
+  readonly rows: number
   readonly #cells: Float64Array
-  readonly #rows: number
   readonly #threads: number
 
   constructor(shared: SharedArrayBuffer, threads: number) {
     this.header = new Int32Array(shared, 0, HEADER_BYTES / Int32Array.BYTES_PER_ELEMENT)
+    this.rows = this.header[ROWS]!
     this.#cells = new Float64Array(shared, HEADER_BYTES)
     this.#threads = threads
-    this.#rows = this.#cells.length / (SHARED_CELLS + threads * OWN_CELLS)
-  }
-
-  get rows(): number {
-    return this.#rows
   }
 
   shared(row: number, cell: number): number {
@@ -116,8 +116,13 @@ class Cells {
 
   waitingBytes(): number {
     let sum = 0
-    for (let row = 0; row < this.#rows; row++) sum += this.sum(row, BYTES)
+    for (let row = 0; row < this.rows; row++) sum += this.sum(row, BYTES)
     return sum
+  }
+
+  /** Permits that tasks have, or that waiting tasks are about to take. */
+  taken(row: number): number {
+    return this.sum(row, RUNNING) + this.shared(row, OFFERED)
   }
 
   /** The thread whose first waiting task came first; -1: no task waits. */
@@ -141,8 +146,13 @@ class Cells {
   }
 
   #ownAt(thread: number, row: number, cell: number): number {
-    return this.#rows * SHARED_CELLS + (thread * this.#rows + row) * OWN_CELLS + cell
+    return this.rows * SHARED_CELLS + (thread * this.rows + row) * ownCells(this.rows) + cell
   }
+}
+
+/** Cells of one row of a thread. */
+function ownCells(rows: number): number {
+  return HELD + rows
 }
 
 export class SharedPermits {
@@ -154,9 +164,10 @@ export class SharedPermits {
   /** In the order of their arrival. */
   readonly #waiting: Set<Waiting>[]
   readonly #waitingBytes: number[]
-  /** Permits of tasks that wait for a waiting task alone; left out: none. */
-  readonly #held = new WeakMap<Waiting, number>()
-  readonly #heldSums: number[]
+  /** Permits by row of tasks that wait for a waiting task alone; left out: none. */
+  readonly #held = new WeakMap<Waiting, readonly number[]>()
+  /** Their sums, by the row of the waiting tasks. */
+  readonly #heldSums: number[][]
 
   /** `thread`: index of the column that this object writes, from 0. */
   constructor(shared: SharedArrayBuffer, threads: number, thread: number) {
@@ -166,12 +177,14 @@ export class SharedPermits {
     this.#running = new Array<number>(this.#cells.rows).fill(0)
     this.#waiting = Array.from(this.#running, () => new Set())
     this.#waitingBytes = new Array<number>(this.#cells.rows).fill(0)
-    this.#heldSums = [...this.#waitingBytes]
+    this.#heldSums = this.#running.map(() => [...this.#waitingBytes])
   }
 
   static allocate(threads: number, rows: number): SharedArrayBuffer {
-    const cells = rows * (SHARED_CELLS + threads * OWN_CELLS)
-    return new SharedArrayBuffer(HEADER_BYTES + cells * Float64Array.BYTES_PER_ELEMENT)
+    const cells = rows * (SHARED_CELLS + threads * ownCells(rows))
+    const shared = new SharedArrayBuffer(HEADER_BYTES + cells * Float64Array.BYTES_PER_ELEMENT)
+    new Int32Array(shared)[ROWS] = rows
+    return shared
   }
 
   static counts(shared: SharedArrayBuffer, threads: number, row: number): PermitCounts {
@@ -192,7 +205,7 @@ export class SharedPermits {
     const isHeld = lock.takeFrom(thread + 1) || lock.acquire()
     for (let row = 0; row < cells.rows; row++) {
       const freed = cells.own(thread, row, RUNNING)
-      for (const cell of [RUNNING, WAITING, BYTES, OLDEST, HELD]) cells.setOwn(thread, row, cell, 0)
+      for (let cell = 0; cell < ownCells(cells.rows); cell++) cells.setOwn(thread, row, cell, 0)
       cells.setShared(row, OFFERED, cells.shared(row, OFFERED) + freed)
       cells.trimOffers(row)
     }
@@ -212,7 +225,7 @@ export class SharedPermits {
     const { core, max, queueLength, queueBytes } = limits
     if (!this.#lock.acquire()) return 'queue-full'
     const cells = this.#cells
-    const taken = cells.sum(row, RUNNING) + cells.shared(row, OFFERED)
+    const taken = cells.taken(row)
     const waiting = cells.sum(row, WAITING)
     const hasPlace = queueLength < 0 || waiting < queueLength
     let decision: PermitDecision = hasPlace ? 'memory' : 'queue-full'
@@ -220,10 +233,12 @@ export class SharedPermits {
     else if (hasPlace && cells.waitingBytes() + task.bytes <= queueBytes) decision = 'waits'
     else if (queueLength >= 0 && taken < max) decision = 'runs'
     const { permits, isAlone } = held
-    const heldBeside = decision === 'waits' && isAlone ? cells.sum(row, HELD) : 0
-    if (decision !== 'runs' && permits > 0 && permits + heldBeside >= taken) decision = 'loop'
+    const hasCallers = permits.some(count => count > 0)
+    if (decision !== 'runs' && hasCallers && this.#isStuck(row, permits, decision === 'waits' && isAlone)) {
+      decision = 'loop'
+    }
     if (decision === 'runs') this.#running[row]!++
-    else if (decision === 'waits') this.#add(row, task, isAlone ? permits : 0)
+    else if (decision === 'waits') this.#add(row, task, isAlone && hasCallers ? permits : null)
     this.#publish(row)
     this.#lock.release()
     return decision
@@ -297,19 +312,45 @@ export class SharedPermits {
     return !isPending || (await value) !== 'timed-out'
   }
 
-  #add(row: number, task: Waiting, held: number): void {
+  /**
+   * Whether no permit of the row can become free: tasks hold all of them that wait for the one that arrives, or for
+   * others in the queue; permits of other rows may be between. `permits`: those of the callers of the one that arrives.
+   * `isBesideOthers`: those that wait for others in a queue count too. Leaves out, one by one, each row of which a
+   * permit can become free; the lock is held.
+   */
+  #isStuck(row: number, permits: readonly number[], isBesideOthers: boolean): boolean {
+    const cells = this.#cells
+    const stuck = new Set(this.#running.keys())
+    const heldOf = (each: number): number => {
+      const beside = isBesideOthers ? [...stuck].reduce((sum, queue) => sum + cells.sum(queue, HELD + each), 0) : 0
+      return (permits[each] ?? 0) + beside
+    }
+    for (;;) {
+      const free = [...stuck].find(each => cells.taken(each) === 0 || heldOf(each) < cells.taken(each))
+      if (free === undefined) return true
+      if (free === row) return false
+      stuck.delete(free)
+    }
+  }
+
+  #add(row: number, task: Waiting, held: readonly number[] | null): void {
     this.#waiting[row]!.add(task)
     this.#waitingBytes[row]! += task.bytes
-    if (held === 0) return
+    if (held === null) return
     this.#held.set(task, held)
-    this.#heldSums[row]! += held
+    this.#addHeld(row, held, 1)
+  }
+
+  #addHeld(row: number, held: readonly number[], factor: 1 | -1): void {
+    const sums = this.#heldSums[row]!
+    for (const [holder, count] of held.entries()) sums[holder]! += factor * count
   }
 
   #remove(row: number, task: Waiting): boolean {
     const isRemoved = this.#waiting[row]!.delete(task)
     if (!isRemoved) return false
     this.#waitingBytes[row]! -= task.bytes
-    this.#heldSums[row]! -= this.#held.get(task) ?? 0
+    this.#addHeld(row, this.#held.get(task) ?? [], -1)
     return true
   }
 
@@ -321,7 +362,7 @@ export class SharedPermits {
     cells.setOwn(this.#thread, row, WAITING, this.#waiting[row]!.size)
     cells.setOwn(this.#thread, row, BYTES, this.#waitingBytes[row]!)
     cells.setOwn(this.#thread, row, OLDEST, first?.sinceMs ?? 0)
-    cells.setOwn(this.#thread, row, HELD, this.#heldSums[row]!)
+    for (const [holder, sum] of this.#heldSums[row]!.entries()) cells.setOwn(this.#thread, row, HELD + holder, sum)
     cells.setShared(row, HIGHEST, Math.max(cells.shared(row, HIGHEST), cells.sum(row, RUNNING)))
   }
 }

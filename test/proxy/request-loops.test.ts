@@ -7,6 +7,7 @@ import { flowsOf, set } from '../harness/flows.ts'
 import { planGateway, startGateway, type TestApi, type TestGateway } from '../harness/gateway.ts'
 import { connectPeer, eventually, type Peer, ScriptedBackend } from '../harness/peers.ts'
 import { takeResponse } from '../harness/responses.ts'
+import { clientPlan, connectSecured, serverPlan } from '../harness/secured-peers.ts'
 import { callTo, planEndpoints, says, startBackend } from '../harness/sequence-calls.ts'
 
 async function ask(port: number, path: string, fields = '') {
@@ -183,6 +184,48 @@ test('D531: of several calls that would wait for each other one is 508, and the 
     sequenceEndpoints,
   })
   const responses = await Promise.all([ask(gateway.port, '/outer'), ask(gateway.port, '/outer')])
+  assert.deepEqual(responses.map(({ status }) => status).toSorted(), [200, 508])
+  assert.match(responses.find(({ status }) => status === 508)!.body, /"code":102512/)
+})
+
+test('D642: of an http and an https message whose calls would wait for each other one is 508 at once', async t => {
+  const gates: Peer[] = []
+  const backend = await startBackend(t, {
+    '/gate': (_, peer) => {
+      gates.push(peer)
+      if (gates.length === 2) for (const gate of gates) gate.send('HTTP/1.1 204 No Content\r\n\r\n')
+      return null
+    },
+  })
+  const row = { core: 1, max: 1, queueLength: -1 }
+  const { plain, secured } = workers.limits
+  const limits = { ...workers.limits, plain: { ...plain, ...row }, secured: { ...secured, ...row } }
+  const tls = { kinds: ['http', 'https'], tlsServer: serverPlan(), tlsClients: { default: clientPlan() } } as const
+  const gateway = await startGateway([{ context: '/inner', port: 1 }], { workers: { ...workers, limits }, ...tls })
+  t.after(() => gateway.stop())
+  const [http, https] = gateway.ports
+  const inner = await flowsOf({
+    request: '<payloadFactory media-type="json"><format>{"in":1}</format></payloadFactory><respond/>',
+  })
+  const calling = (url: string) => {
+    const call = `<call><endpoint><address uri="${url}/inner"/></endpoint></call>`
+    return flowsOf({ request: `${callTo(backend.port, '/gate')}${call}<respond/>` })
+  }
+  const toSecured = await calling(`https://localhost:${https}`)
+  const toPlain = await calling(`http://localhost:${http}`)
+  const apis = Object.entries({ '/inner': inner, '/to-secured': toSecured, '/to-plain': toPlain })
+  await gateway.deploy({
+    apis: apis.map(([context, mediation]) => ({ context, port: 1, overrides: { mediation } })),
+    sequenceEndpoints: planEndpoints(apis.flatMap(([, { sequences }]) => sequences)),
+  })
+  const overTls = async () => {
+    const { peer } = await connectSecured(https!)
+    peer.send('GET /to-plain HTTP/1.1\r\nHost: h\r\n\r\n')
+    const response = await takeResponse(peer)
+    peer.destroy()
+    return response
+  }
+  const responses = await Promise.all([ask(http!, '/to-secured'), overTls()])
   assert.deepEqual(responses.map(({ status }) => status).toSorted(), [200, 508])
   assert.match(responses.find(({ status }) => status === 508)!.body, /"code":102512/)
 })

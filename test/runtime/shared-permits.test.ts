@@ -135,7 +135,7 @@ test('D531: a task that only its own callers could make a permit free for is ref
       for (let at = 0; at < count; at++) assert.equal(threads[thread]!.enter(0, LIMITS, task()), 'runs')
     }
     const limits = { ...LIMITS, queueLength }
-    const told = { permits: held, isAlone: true }
+    const told = { permits: [held], isAlone: true }
     assert.equal(threads[1]!.enter(0, limits, task(), told), decision, JSON.stringify([running, held, queueLength]))
   }
 })
@@ -150,7 +150,7 @@ test('D531: several loops that hold all permits for each other are noticed by th
     const task = () => ({ bytes: 1, sinceMs: 1 })
     for (const thread of threads) assert.equal(thread.enter(0, LIMITS, task()), 'runs')
     const enter = (thread: number, isAlone = true, waiting = task()) =>
-      threads[thread]!.enter(0, LIMITS, waiting, { permits: 1, isAlone })
+      threads[thread]!.enter(0, LIMITS, waiting, { permits: [1], isAlone })
     const waiting = task()
     assert.equal(enter(first, true, waiting), 'waits')
     // A call beside another one could count a permit twice.
@@ -161,4 +161,91 @@ test('D531: several loops that hold all permits for each other are noticed by th
     SharedPermits.clear(shared, 2, last)
     assert.notEqual(enter(0), 'loop')
   }
+})
+
+/** A task that enters a row whose callers hold permits of rows 0 and 1. */
+type Arrival = readonly [row: number, held: readonly number[], decision: string, isAlone?: boolean]
+
+/** [what, permits that tasks hold of rows 0, 1 and 2, tasks that arrive one after the other]. */
+const CROSS_LOOPS: readonly (readonly [what: string, running: readonly number[], arrivals: readonly Arrival[]])[] = [
+  [
+    'two rows wait for each other',
+    [1, 1, 0],
+    [
+      [1, [1, 0], 'waits'],
+      [0, [0, 1], 'loop'],
+    ],
+  ],
+  [
+    'a task without callers waits beside',
+    [1, 1, 1],
+    [
+      [1, [], 'waits'],
+      [1, [1, 0], 'waits'],
+      [0, [0, 1], 'loop'],
+    ],
+  ],
+  [
+    'a permit of the first row can become free',
+    [2, 1, 0],
+    [
+      [1, [1, 0], 'waits'],
+      [0, [0, 1], 'waits'],
+      [1, [1, 0], 'loop'],
+    ],
+  ],
+  [
+    'a permit of the other row can become free',
+    [1, 2, 0],
+    [
+      [1, [1, 0], 'waits'],
+      [0, [0, 1], 'waits'],
+    ],
+  ],
+  ['callers hold permits of both rows', [1, 1, 0], [[0, [1, 1], 'loop']]],
+  ['callers of one row wait for the other', [1, 1, 0], [[1, [1, 0], 'waits']]],
+  [
+    'a call beside another one could count a permit twice',
+    [1, 1, 0],
+    [
+      [1, [1, 0], 'waits', false],
+      [0, [0, 1], 'waits'],
+    ],
+  ],
+]
+
+test('D642: a loop over several rows is noticed by the task that closes it', () => {
+  for (const [what, running, arrivals] of CROSS_LOOPS) {
+    const shared = SharedPermits.allocate(2, running.length)
+    const threads = [0, 1].map(thread => new SharedPermits(shared, 2, thread))
+    const task = () => ({ bytes: 1, sinceMs: 1 })
+    for (const [row, count] of running.entries()) {
+      const limits = { ...LIMITS, core: count, max: count }
+      for (let at = 0; at < count; at++) assert.equal(threads[at % 2]!.enter(row, limits, task()), 'runs')
+    }
+    for (const [at, [row, permits, decision, isAlone = true]] of arrivals.entries()) {
+      const limits = { ...LIMITS, core: running[row]!, max: running[row]! }
+      const decided = threads[at % 2]!.enter(row, limits, task(), { permits, isAlone })
+      assert.equal(decided, decision, `${what}, task ${at + 1}`)
+    }
+  }
+})
+
+test('D642: tasks that leave the queue, or whose thread dies, close no loop over several rows', () => {
+  const shared = SharedPermits.allocate(2, 2)
+  const [own, other] = [0, 1].map(thread => new SharedPermits(shared, 2, thread)) as [SharedPermits, SharedPermits]
+  const task = () => ({ bytes: 1, sinceMs: 1 })
+  const limits = { ...LIMITS, core: 1, max: 1 }
+  for (const row of [0, 1]) assert.equal(own.enter(row, limits, task()), 'runs')
+  const waiting = task()
+  const secondToFirst = { permits: [0, 1], isAlone: true }
+  assert.equal(other.enter(1, limits, waiting, { permits: [1, 0], isAlone: true }), 'waits')
+  assert.equal(own.enter(0, limits, task(), secondToFirst), 'loop')
+  assert.equal(other.leave(1, waiting), true)
+  const first = task()
+  assert.equal(own.enter(0, limits, first, secondToFirst), 'waits')
+  assert.equal(own.leave(0, first), true)
+  assert.equal(other.enter(1, limits, waiting, { permits: [1, 0], isAlone: true }), 'waits')
+  SharedPermits.clear(shared, 2, 1)
+  assert.equal(own.enter(0, limits, task(), secondToFirst), 'waits')
 })

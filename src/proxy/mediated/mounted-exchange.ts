@@ -16,6 +16,7 @@ import {
   type ToMounted,
   WINDOW_BYTES,
 } from '../../plan/mounted-messages.ts'
+import { heldPermits } from '../../plan/worker-plan.ts'
 import { tracer } from '../../protocol/tracer.ts'
 import { Deadline } from '../../runtime/deadline-wheel.ts'
 import { WRITE, type Written } from '../../socket/byte-socket.ts'
@@ -168,8 +169,7 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
     const transfer = bytes.length === 0 ? [] : [bytes.buffer as ArrayBuffer]
     try {
       const row = this.#exchange.isSecured ? 'secured' : 'plain'
-      const { calls } = this.#exchange
-      const held = { permits: calls?.[row] ?? 0, isAlone: calls?.isParallel !== true }
+      const held = heldPermits(this.#exchange.calls)
       const { result, leave } = this.#services.workers[row].open(task, transfer, bytes.length, held)
       this.#leave = leave
       result.then(
