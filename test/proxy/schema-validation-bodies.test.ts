@@ -86,7 +86,11 @@ paths:
       requestBody:
         content:
           application/json:
-            schema: {type: object, properties: {i: {nullable: true, allOf: [{$ref: "#/components/schemas/Item"}]}}}
+            schema:
+              type: object
+              properties:
+                i: {nullable: true, allOf: [{$ref: "#/components/schemas/Item"}]}
+                j: {nullable: true, $ref: "#/components/schemas/Item"}
       responses: {default: {description: any}}
   /events/{id}:
     get:
@@ -293,7 +297,8 @@ const REQUESTS: Readonly<Record<string, readonly Row[]>> = {
     ['POST /many/1/files/a/b', '', '', ['body is required']],
   ],
   'null, conditions and formats': [
-    ['POST /three/1/nullable', JSON_LINE, '{"i":null}', []],
+    ['POST /three/1/nullable', JSON_LINE, '{"i":null,"j":null}', []],
+    ['POST /three/1/nullable', JSON_LINE, '{"j":{"a":"x"}}', ['body /j/a must be integer']],
     ['POST /three/1/nullable', JSON_LINE, '{"i":{"a":"x"}}', ['body /i/a must be integer']],
     ['POST /two/1/null', JSON_LINE, '{"n":null}', []],
     ['POST /two/1/null', JSON_LINE, '{"n":"x"}', ['body /n must be integer']],
