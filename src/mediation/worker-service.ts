@@ -30,8 +30,8 @@ export interface TaskWait {
 
 export interface WorkerService {
   /**
-   * Runs a flow on a worker thread. `bytes`: length of the body, which counts for `worker_pool_queue_bytes` while the
-   * task waits. A body of kind `bytes` is transferred: its buffer belongs to the task from now on. Rejects with a
+   * Runs a flow on a worker thread. `bytes`: length of the body. A body of kind `bytes` is transferred: its buffer
+   * belongs to the task from now on, and counts for `worker_pool_queue_bytes` while the task waits. Rejects with a
    * `WorkerFailure`, and with nothing else. `wait`: is told of the wait for a permit.
    */
   mediate(task: FlowTask, bytes: number, wait?: TaskWait): Promise<FlowResult>

@@ -64,6 +64,7 @@ interface PoolTask {
 interface Job extends PoolTask {
   /** What waits in the queue; the body alone. */
   readonly bytes: number
+  /** Length of the body, wherever it is. */
   readonly bodyBytes: number
   readonly sinceMs: number
   readonly result: PromiseWithResolvers<unknown>
@@ -86,28 +87,29 @@ export class WorkerPool {
     this.#counts = COUNTS[options.kind]
   }
 
-  /** `bytes`: length of the body. Throws WorkerFailure where it refuses the task, else rejects with one. */
-  run(task: PoolTask, bytes: number, wait: TaskWait | null = null): Promise<unknown> {
-    return this.#enter(task, bytes, this.#options.settings().timeoutMs, wait).result.promise
+  /** `bodyBytes`: length of the body, wherever it is. Throws WorkerFailure where it refuses the task, else rejects with one. */
+  run(task: PoolTask, bodyBytes: number, wait: TaskWait | null = null): Promise<unknown> {
+    return this.#enter(task, bodyBytes, this.#options.settings().timeoutMs, wait).result.promise
   }
 
   /**
    * As `run`, without the time-out of the pool. `leave`: takes a task off the queue, whose result rejects with `left`;
    * false: it has begun.
    */
-  open(task: PoolTask, bytes: number): { readonly result: Promise<unknown>; readonly leave: () => boolean } {
-    const job = this.#enter(task, bytes, 0, null)
+  open(task: PoolTask, bodyBytes: number): { readonly result: Promise<unknown>; readonly leave: () => boolean } {
+    const job = this.#enter(task, bodyBytes, 0, null)
     return { result: job.result.promise, leave: () => this.#leave(job) }
   }
 
-  #enter({ task, transfer, held }: PoolTask, bytes: number, timeoutMs: number, wait: TaskWait | null): Job {
+  #enter({ task, transfer, held }: PoolTask, bodyBytes: number, timeoutMs: number, wait: TaskWait | null): Job {
     const { row, permits, settings, metrics } = this.#options
     const { limits } = settings()
     const result = Promise.withResolvers<unknown>()
     const sinceMs = monotonicMs()
-    const sizes = { bytes: bytes + TASK_BYTES, bodyBytes: bytes }
+    // A body in a file is in no memory.
+    const bytes = transfer.reduce((sum, { byteLength }) => sum + byteLength, TASK_BYTES)
     const endMs = timeoutMs === 0 ? 0 : sinceMs + timeoutMs
-    const job: Job = { task, transfer, ...sizes, sinceMs, result, timeoutMs, endMs, wait, timer: null }
+    const job: Job = { task, transfer, bytes, bodyBytes, sinceMs, result, timeoutMs, endMs, wait, timer: null }
     const decision = permits.enter(row, limits, job, held)
     metrics.add(this.#counts.tasks, 1)
     if (decision === 'loop') {

@@ -63,8 +63,16 @@ class Reactors {
     return this.workers[reactor]!.services[transport]
   }
 
-  run(reactor: number, task: ScriptedTask, bytes = 0, transport: 'plain' | 'secured' = 'plain'): Promise<unknown> {
-    const message = { body: { kind: 'none' } }
+  /** `bytes`: length of the body. `place`: where it is. */
+  run(
+    reactor: number,
+    task: ScriptedTask,
+    bytes = 0,
+    transport: 'plain' | 'secured' = 'plain',
+    place: 'memory' | 'file' = 'memory',
+  ): Promise<unknown> {
+    const inMemory = bytes === 0 ? { kind: 'none' } : { kind: 'bytes', bytes: new Uint8Array(bytes) }
+    const message = { body: place === 'file' ? { kind: 'file', path: '/none', length: bytes } : inMemory }
     return this.service(reactor, transport).mediate({ ...task, message } as unknown as FlowTask, bytes)
   }
 
@@ -173,6 +181,19 @@ test('an unbounded queue holds so many bytes, of all reactors and transports tog
   assert.deepEqual(await Promise.all(outcomes), ['done', 'done', 'memory', 'done'])
   assert.equal(reactors.counts().waitingBytes, 0)
   assert.equal(reactors.metrics.workerRefusedMemory, 1)
+})
+
+test('D257: bodies in files count for nothing in the bytes of the queue', async t => {
+  const reactors = new Reactors(t, { limits: { core: 1, max: 1, queueBytes: 100_000 } })
+  const outcomes = [reactors.hold(0)]
+  await reactors.begun(1)
+  const upload = () => reactors.outcome(0, { kind: 'plan' }, 10_000_000, 'plain', 'file')
+  outcomes.push(...Array.from({ length: 7 }, upload))
+  assert.ok(reactors.counts().waitingBytes < 100_000)
+  outcomes.push(reactors.outcome(1, { kind: 'plan' }, 1000))
+  reactors.openGate()
+  assert.deepEqual(tally(await Promise.all(outcomes)), { done: 9 })
+  assert.equal(reactors.metrics.workerRefusedMemory, 0)
 })
 
 test('a late task fails at its time, and gives its permit back', async t => {
