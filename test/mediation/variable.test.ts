@@ -56,7 +56,10 @@ test('an expression finds the sequence that runs', async () => {
     assert.equal((await run(steps, { properties: { p }, others })).message.get('default', 'a'), expected)
   }
   const missing = await run(steps, { properties: { p: 'four' }, others })
-  assert.deepEqual([missing.outcome, causes(missing)], ['ended', ['there is no such sequence']])
+  assert.deepEqual(
+    [missing.outcome, causes(missing)],
+    ['failed', ['one.xml:1: there is no sequence of the name that its key finds']],
+  )
 })
 
 testRefusals([
