@@ -224,7 +224,8 @@ export const API_ADVICE: Readonly<Record<number, readonly string[]>> = {
     'the sequences of the API: which of them reads the body',
   ],
   102532: [
-    'the event "message not mediated" in the event log: the rule that the message breaks',
+    'the events "message not mediated" and "sequence failed" in the event log: the rule that the message breaks',
+    'mediation.body.max_decoded_size and mediation.body.max_text_length, for what sequences make',
     'what the sequences set: HTTP_METHOD, REST_URL_POSTFIX, header fields, endpoints',
   ],
   102533: [

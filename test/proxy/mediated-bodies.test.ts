@@ -20,6 +20,11 @@ const EDIT =
 const WRAP =
   '<payloadFactory media-type="json"><format>{"wrapped":$1}</format><args><arg expression="json-eval($)"/></args></payloadFactory>'
 
+/** Makes a text of 64 Mi characters out of one. */
+const DOUBLE =
+  '<property name="p" expression="json-eval($.a)"/>' +
+  '<property name="p" expression="concat($ctx:p, $ctx:p)"/>'.repeat(26)
+
 /** Compares one text with a pattern for each item: seconds of work that the sender of the items chooses. */
 const SLOW = `<property name="p" expression="json-eval($.a)"/>
   <foreach collection="\${payload.items}"><sequence>
@@ -41,6 +46,7 @@ const gateway = await startGateway([
   await api('/soap', { request: toType('text/xml'), response: toType('application/json') }),
   await api('/edit', { request: EDIT }),
   await api('/wrap', { request: WRAP }),
+  await api('/double', { request: DOUBLE }),
   await api('/readback', { response: READ }),
   await api('/threat', { request: '<jsonThreatProtection maxDepth="2"/>' }),
   await api('/guarded', {
@@ -100,6 +106,11 @@ test('a body of 2 MiB that payloadFactory wraps arrives whole', async () => {
   const body = JSON.stringify({ x: 'x'.repeat(2 * MIB) })
   assert.equal((await post('/wrap/a', body, JSON_TYPE)).status, 200)
   assert.equal(lastRequest().body.toString(), `{"wrapped":${body}}`)
+})
+
+test('a property beyond the longest text of a body is answered with 102532', async () => {
+  const response = await post('/double/a', '{"a":"x"}', JSON_TYPE)
+  assert.deepEqual([response.status, JSON.parse(response.body).fault.code], [500, 102532])
 })
 
 for (const [name, body, fields, status, code] of HOSTILE) {
