@@ -205,6 +205,11 @@ test('an expression names the target property, of any scope but transport', asyn
   assert.deepEqual(values, ['x', 'y', undefined])
 })
 
+test('a target within a property is a warning, because it changes nothing', async () => {
+  const { warnings } = await parseFile(file(`<enrich>${inline('x')}<target xpath="$ctx:p/a" action="child"/></enrich>`))
+  assert.match(String(warnings), /^one\.xml:1: target\/xpath: changes nothing: nodes of a property are copies of it/)
+})
+
 test('remove names a source that has no effect', async () => {
   const { warnings } = await parseFile(file(`<enrich>${inline('x')}<target type="body" action="remove"/></enrich>`))
   assert.match(String(warnings), /^one\.xml:1: enrich\/source: has no effect/)

@@ -50,6 +50,8 @@ export interface EnrichSettings {
 }
 
 const TYPES = ['custom', 'envelope', 'body', 'property', 'variable', 'inline', 'key'] as const
+/** A path that begins in a property. */
+const INTO_PROPERTY = /^\s*\$\w+:[^/]+\//
 const NO_PATH = 'is no path into the body'
 
 export function parseEnrich(element: XmlElement, parser: SequenceParser): EnrichSettings | undefined {
@@ -183,7 +185,13 @@ function parseTarget(target: XmlElement, parser: SequenceParser): Target | undef
   const expression = parser.expression(target, 'xpath')
   if (expression === undefined) return undefined
   if (expression.kind === 'json-path') return { kind: type === 'key' ? 'key' : 'json', path: expression.path }
-  if (expression.kind === 'xpath' && type === 'custom') return { kind: 'xml', expression }
+  if (expression.kind === 'xpath' && type === 'custom') {
+    if (INTO_PROPERTY.test(expression.text)) {
+      const hint = 'write a path into the body, or the whole property: $ctx:name'
+      parser.warn(target, 'xpath', 'changes nothing: nodes of a property are copies of it', hint)
+    }
+    return { kind: 'xml', expression }
+  }
   if (expression.kind === 'property' && type === 'custom') {
     const { scope, name } = expression
     if (scope !== 'transport') return { kind: 'property', scope, name }
