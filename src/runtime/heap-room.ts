@@ -1,5 +1,5 @@
 /**
- * Room in the heap of this thread. A thread that reaches its limit within native code, as a parser of JSON is, ends the
+ * Room in the heap of this thread, and for bytes outside of it. A thread that reaches its limit within native code, as a parser of JSON is, ends the
  * whole process, because V8 cannot stop there; so what needs much memory asks first.
  */
 import { getHeapStatistics } from 'node:v8'
@@ -17,9 +17,25 @@ export function hasHeapRoom(bytes: number): boolean {
   return freeBytes() >= bytes
 }
 
+/**
+ * True if the buffers of this thread, which are outside of its heap, take no more bytes than the heap may have. V8 has
+ * no limit for them. Garbage is collected as for the heap.
+ */
+export function hasBytesRoom(): boolean {
+  const { heap_size_limit: limit, external_memory: outside } = getHeapStatistics()
+  if (outside <= limitOf(limit)) return true
+  collectGarbage('regular')
+  // The statistics of V8 lack what its sweeper frees meanwhile; those of Node do not, and take longer.
+  return process.memoryUsage().arrayBuffers <= limitOf(limit)
+}
+
 function freeBytes(): number {
   const { heap_size_limit: limit, used_heap_size: used } = getHeapStatistics()
+  return limitOf(limit) - used
+}
+
+/** The limit of the whole heap has the young generation in it, which long-lived data cannot use. */
+function limitOf(heap: number): number {
   const { maxOldGenerationSizeMb: old } = resourceLimits
-  // The limit of the whole heap has the young generation in it, which long-lived data cannot use.
-  return (old === undefined ? limit : old * MIB) - used
+  return old === undefined ? heap : old * MIB
 }

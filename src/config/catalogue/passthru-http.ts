@@ -212,7 +212,7 @@ further one is refused with 102541.',
       16_777_216,
       UNBOUNDED,
       'Heap of one worker thread, without the bytes of bodies; a thread beyond it is replaced, and its messages fail \
-with 102543.',
+with 102543. Where these bytes are more than the heap may be, no further body is decoded or read from a file: 102533.',
     ),
   ),
   'dns.cache_seconds': live(duration(30, 's', 0, 86_400, 'How long resolved addresses of a backend are cached.')),

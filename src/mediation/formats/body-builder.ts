@@ -8,7 +8,7 @@ import { bodyFormatOf, isXmlFormat } from './body-types.ts'
 import { type Charset, charsetOfMark, charsetParameter, decodeText, pieceDecoder, requiredCharset } from './charset.ts'
 import { codingsOf, decodeContent } from './content-coding.ts'
 import type { BuildFunction, CustomFormats, CustomPayload } from './custom-format.ts'
-import { FormatError, requireHeapRoom } from './format-error.ts'
+import { FormatError, requireBytesRoom, requireHeapRoom } from './format-error.ts'
 import type { FormatSettings } from './format-settings.ts'
 import { readForm, readMultipart } from './forms.ts'
 import { jsonOf, parseJsonText } from './json-text.ts'
@@ -40,7 +40,7 @@ export class BodyBuilder {
   build({ body, contentType, contentEncoding }: ReceivedBody): Payload | null {
     if (lengthOf(body) === 0) return null
     if (namesSeveralTypes(contentType)) throw new FormatError('types', 'the body has more than one content type')
-    const { limits, pieceSize } = this.#settings
+    const { limits } = this.#settings
     const custom = this.#custom.get(mediaTypeOf(contentType))
     const format = bodyFormatOf(contentType)
     if (
@@ -51,7 +51,7 @@ export class BodyBuilder {
     ) {
       return { kind: 'xml', root: this.#xmlInPieces(body, contentType) }
     }
-    const bytes = decodeContent(bytesOf(body, pieceSize, limits.decodedSize), contentEncoding, limits)
+    const bytes = this.#bytes(body, contentEncoding)
     if (bytes.length === 0) return null
     if (format !== 'binary') requireHeapRoom(HEAP_PER_BYTE * bytes.length)
     if (custom !== undefined) return this.#customPayload(custom, bytes, contentType)
@@ -78,14 +78,24 @@ export class BodyBuilder {
 
   /** The whole body as one text; see `BodySource`. Throws FormatError. */
   text({ body, contentType, contentEncoding }: ReceivedBody): string {
-    const { limits, pieceSize } = this.#settings
-    const bytes = decodeContent(bytesOf(body, pieceSize, limits.decodedSize), contentEncoding, limits)
+    const bytes = this.#bytes(body, contentEncoding)
     requireHeapRoom(HEAP_PER_BYTE * bytes.length)
     const format = bodyFormatOf(contentType)
     if (format === 'json' || format === 'badgerfish') return jsonText(bytes, contentType)
     if (isXmlFormat(format)) return decodeText(bytes, xmlCharset(contentType, bytes))
     if (format === 'multipart' || format === 'binary') return decodeText(bytes, 'iso-8859-1')
     return decodeText(bytes, charsetOf(contentType))
+  }
+
+  /** The body without its coding. What comes from a file or a coding is new memory: the thread has a limit of it. */
+  #bytes(body: HeldBody, contentEncoding: string): Uint8Array {
+    const { limits, pieceSize } = this.#settings
+    const isNew = body.kind === 'file' || codingsOf(contentEncoding).length > 0
+    // Nothing is decoded where too much is held already; the size of what is decoded is known afterwards.
+    if (isNew) requireBytesRoom()
+    const bytes = decodeContent(bytesOf(body, pieceSize, limits.decodedSize), contentEncoding, limits)
+    if (isNew) requireBytesRoom()
+    return bytes
   }
 
   #xmlInPieces(body: HeldBody, contentType: string): XmlElementNode {

@@ -1,5 +1,5 @@
 /** Why a body cannot be read or written, and the fault that it raises. */
-import { hasHeapRoom } from '../../runtime/heap-room.ts'
+import { hasBytesRoom, hasHeapRoom } from '../../runtime/heap-room.ts'
 import type { RaisedFault } from '../worker-task.ts'
 
 /**
@@ -42,9 +42,16 @@ export class FormatError extends Error {
   }
 }
 
+const NO_MEMORY = 'the body needs more memory than the worker has left'
+
 /** Throws FormatError where the heap of this thread has no room for so many bytes. */
 export function requireHeapRoom(bytes: number): void {
-  if (!hasHeapRoom(bytes)) throw new FormatError('memory', 'the body needs more memory than the worker has left')
+  if (!hasHeapRoom(bytes)) throw new FormatError('memory', NO_MEMORY)
+}
+
+/** Throws FormatError where the thread holds too many bytes outside of its heap. */
+export function requireBytesRoom(): void {
+  if (!hasBytesRoom()) throw new FormatError('memory', NO_MEMORY)
 }
 
 /** The fault of a body that a flow could not read or write. `isResponse`: the body came from the backend. */
