@@ -16,6 +16,15 @@ const ROWS: readonly (readonly [string, string])[] = [
   ['<script language="js" key="a.js"/>', 'one.xml:1: key = a.js: is neither a local entry nor a file of the home'],
   [`<validate><schema key="a.json"/>${FAIL}</validate>`, ''],
   [`<validate><schema key="a.mjs"/>${FAIL}</validate>`, 'one.xml:1: key = a.mjs: is no JSON Schema'],
+  [
+    '<enrich><source type="inline" key="none"/><target type="body"/></enrich>',
+    'one.xml:1: key = none: is neither a local entry nor a file of the home',
+  ],
+  ['<script language="js" key="entry"><include key="entry"/></script>', ''],
+  [
+    '<script language="js" key="entry"><include key="none"/></script>',
+    'one.xml:1: key = none: is neither a local entry nor a file of the home',
+  ],
   ['<payloadFactory media-type="text"><format key="entry"/></payloadFactory>', ''],
   ['<payloadFactory media-type="text"><format key="bad"/></payloadFactory>', 'one.xml:1: key = bad: has src'],
 ]
