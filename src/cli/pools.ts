@@ -22,7 +22,19 @@ export async function pools(
 }
 
 const NOW = ['pool', 'running', 'core', 'max', 'highest', 'waiting', 'queue', 'bytes waiting', 'of']
-const SINCE = ['pool', 'messages', 'waited', 'mean wait', 'queue full', 'no memory', 'late', 'died', 'failed']
+const SINCE = [
+  'pool',
+  'messages',
+  'waited',
+  'mean wait',
+  'queue full',
+  'no memory',
+  'loop',
+  'busy',
+  'late',
+  'died',
+  'failed',
+]
 
 function print(output: Terminal, { pools, history, threads, deaths, connections }: PoolsReport): void {
   output.write(table(output, NOW, pools.map(cellsOf)))
@@ -43,7 +55,7 @@ function cellsOf(pool: ListedPool): readonly string[] {
 }
 
 function historyCells(history: PoolHistory): readonly string[] {
-  const { name, tasks, waited, waitSeconds, queueFull, memory, late, died, failed } = history
+  const { name, tasks, waited, waitSeconds, queueFull, memory, loop, busy, late, died, failed } = history
   const mean = waited === 0 ? '' : `${Math.round((waitSeconds / waited) * 1000)} ms`
-  return [name, String(tasks), String(waited), mean, ...[queueFull, memory, late, died, failed].map(String)]
+  return [name, String(tasks), String(waited), mean, ...[queueFull, memory, loop, busy, late, died, failed].map(String)]
 }

@@ -5,9 +5,10 @@ import type { FlowResult, FlowTask } from './worker-task.ts'
  * Why a task has no result. `queue-full`: the bounded queue of the pool is full. `memory`: the messages that wait hold
  * `worker_pool_queue_bytes`. `late`: `mediation.synapse.global_timeout_interval` is over. `left`: whoever waited has
  * taken it off the queue. `loop`: the task would wait for tasks that wait for it. `died`: the thread died, hung or ran
- * out of memory. `failed`: the task threw, which is a bug, or its thread could not start.
+ * out of memory. `busy`: the lock of the permits was not free in time. `failed`: the task threw, which is a bug, or its
+ * thread could not start.
  */
-export type WorkerFailureReason = 'queue-full' | 'memory' | 'late' | 'left' | 'loop' | 'died' | 'failed'
+export type WorkerFailureReason = 'queue-full' | 'memory' | 'late' | 'left' | 'loop' | 'busy' | 'died' | 'failed'
 
 /** `message`: the cause, for the log, without any text of a client. */
 export class WorkerFailure extends Error {

@@ -22,6 +22,9 @@ export interface PoolHistory {
   readonly waitSeconds: number
   readonly queueFull: number
   readonly memory: number
+  /** Refused because of a loop of calls; because the lock of the permits was not free. */
+  readonly loop: number
+  readonly busy: number
   readonly late: number
   readonly died: number
   readonly failed: number
@@ -80,6 +83,8 @@ export class PoolService {
           waitSeconds: counts.workerWaitSeconds,
           queueFull: counts.workerRefusedQueueFull,
           memory: counts.workerRefusedMemory,
+          loop: counts.workerRefusedLoop,
+          busy: counts.workerRefusedBusy,
           late: counts.workerTimeouts,
           died: counts.workerTasksDied,
           failed: counts.workerTasksFailed,
@@ -91,6 +96,8 @@ export class PoolService {
           waitSeconds: counts.backgroundWaitSeconds,
           queueFull: counts.backgroundRefusedQueueFull,
           memory: counts.backgroundRefusedMemory,
+          loop: 0,
+          busy: counts.backgroundRefusedBusy,
           late: counts.backgroundTimeouts,
           died: counts.backgroundTasksDied,
           failed: counts.backgroundTasksFailed,

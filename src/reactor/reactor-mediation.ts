@@ -8,7 +8,7 @@ import type { FlowStatistics } from '../mediation/flow-statistics.ts'
 import type { BodyChecks } from '../mediation/policies/well-formed-body.ts'
 import type { WorkerService } from '../mediation/worker-service.ts'
 import type { CacheUsage } from '../runtime/cache-usage.ts'
-import type { MetricsColumn } from '../observe/metrics.ts'
+import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
 import type { TraceRecords } from '../observe/trace-records.ts'
 import {
   type ApiChanges,
@@ -108,7 +108,8 @@ export class ReactorMediation {
     this.#services = this.#newServices()
     this.#timeoutMs = plan.responseTimeoutMs
     const { refuse, bug } = this.#services
-    const shared = { contexts, report, refuse, bug, timeoutMs: () => this.#timeoutMs }
+    const countLate = (): void => metrics.add(METRIC.workerTimeouts, 1)
+    const shared = { contexts, report, refuse, bug, countLate, timeoutMs: () => this.#timeoutMs }
     this.#mounted = { workers: this.#workers.mounted, calls, ...shared }
   }
 

@@ -202,7 +202,7 @@ function setAborted(abort: SharedArrayBuffer): void {
 /** A full pool refuses a task, which is not lost: it is tried again. */
 function failureOf(error: unknown, what: 'work' | 'job'): WorkFailure {
   const { reason, message: cause } = error as WorkerFailure
-  if (reason === 'queue-full' || reason === 'memory')
+  if (reason === 'queue-full' || reason === 'memory' || reason === 'busy')
     return { level: 'warn', event: `background ${what} delayed`, cause }
   return { level: 'error', event: what === 'job' ? 'background job failed' : 'background work failed', cause }
 }

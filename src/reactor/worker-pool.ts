@@ -10,11 +10,18 @@ import type { HeldPermits, PermitLimits, SharedPermits } from '../runtime/shared
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
 import type { WorkerThreads } from './worker-threads.ts'
 
+/** Between two tries to tell others what has changed while the lock was not free. */
+const REPAIR_MS = 1000
+
 /** Cells of the metrics of each pool. */
 const COUNTS = {
   mediation: {
     tasks: METRIC.workerTasks,
-    refusals: { 'queue-full': METRIC.workerRefusedQueueFull, memory: METRIC.workerRefusedMemory },
+    refusals: {
+      'queue-full': METRIC.workerRefusedQueueFull,
+      memory: METRIC.workerRefusedMemory,
+      busy: METRIC.workerRefusedBusy,
+    },
     waits: METRIC.workerWaits,
     waitSeconds: METRIC.workerWaitSeconds,
     timeouts: METRIC.workerTimeouts,
@@ -23,7 +30,11 @@ const COUNTS = {
   },
   background: {
     tasks: METRIC.backgroundTasks,
-    refusals: { 'queue-full': METRIC.backgroundRefusedQueueFull, memory: METRIC.backgroundRefusedMemory },
+    refusals: {
+      'queue-full': METRIC.backgroundRefusedQueueFull,
+      memory: METRIC.backgroundRefusedMemory,
+      busy: METRIC.backgroundRefusedBusy,
+    },
     waits: METRIC.backgroundWaits,
     waitSeconds: METRIC.backgroundWaitSeconds,
     timeouts: METRIC.backgroundTimeouts,
@@ -81,13 +92,18 @@ export class WorkerPool {
   readonly #counts: (typeof COUNTS)[PoolKind]
   /** Looks at the waiting tasks of this thread until there are none. */
   #looking: Promise<void> | null = null
+  /** Tells others of permits that were given back while the lock was not free. */
+  #repair: NodeJS.Timeout | null = null
 
   constructor(options: WorkerPoolOptions) {
     this.#options = options
     this.#counts = COUNTS[options.kind]
   }
 
-  /** `bodyBytes`: length of the body, wherever it is. Throws WorkerFailure where it refuses the task, else rejects with one. */
+  /**
+   * `bodyBytes`: length of the body, wherever it is. Throws WorkerFailure where it refuses the task, else rejects with
+   * one.
+   */
   run(task: PoolTask, bodyBytes: number, wait: TaskWait | null = null): Promise<unknown> {
     return this.#enter(task, bodyBytes, this.#options.settings().timeoutMs, wait).result.promise
   }
@@ -113,10 +129,12 @@ export class WorkerPool {
     const decision = permits.enter(row, limits, job, held)
     metrics.add(this.#counts.tasks, 1)
     if (decision === 'loop') {
+      // Only messages have callers that wait.
+      metrics.add(METRIC.workerRefusedLoop, 1)
       const cause = 'all messages that are mediated wait for calls that led to this message, or to others that wait'
       throw new WorkerFailure('loop', cause)
     }
-    if (decision === 'queue-full' || decision === 'memory') {
+    if (decision === 'queue-full' || decision === 'memory' || decision === 'busy') {
       metrics.add(this.#counts.refusals[decision], 1)
       throw new WorkerFailure(decision, causeOfRefusal(decision, limits))
     }
@@ -145,11 +163,23 @@ export class WorkerPool {
     }
     if (job.timer !== null) clearTimeout(job.timer)
     if (permits.release(row, settings().limits)) this.#takeWaiting()
+    else this.#repairLater()
+  }
+
+  #repairLater(): void {
+    const { row, permits, settings } = this.#options
+    if (!permits.isStale(row)) return
+    this.#repair ??= setTimeout(() => {
+      this.#repair = null
+      if (permits.republish(row, settings().limits)) this.#takeWaiting()
+      else this.#repairLater()
+    }, REPAIR_MS).unref()
   }
 
   #leave(job: Job): boolean {
     const { row, permits } = this.#options
     if (!permits.leave(row, job)) return false
+    this.#repairLater()
     if (job.timer !== null) clearTimeout(job.timer)
     job.result.reject(new WorkerFailure('left', 'nobody waits for the message any more'))
     return true
@@ -170,7 +200,10 @@ export class WorkerPool {
     const { row, permits, metrics } = this.#options
     metrics.add(this.#counts.timeouts, 1)
     // Not in the queue any more: its thread ends it, by the time in its envelope.
-    permits.leave(row, job)
+    if (permits.leave(row, job)) {
+      this.#repairLater()
+      this.#warnOfWait(monotonicMs() - job.sinceMs)
+    }
     result.reject(new WorkerFailure('late', `no result within ${timeoutMs} ms`))
     return true
   }
@@ -201,16 +234,24 @@ export class WorkerPool {
   }
 
   #waited(job: Job, waitMs: number): void {
-    const { settings, metrics, report } = this.#options
-    const { queueWarningMs } = settings()
-    metrics.add(this.#counts.waitSeconds, waitMs / 1000)
+    this.#options.metrics.add(this.#counts.waitSeconds, waitMs / 1000)
     job.wait?.waited(waitMs)
+    this.#warnOfWait(waitMs)
+  }
+
+  #warnOfWait(waitMs: number): void {
+    const { settings, report } = this.#options
+    const { queueWarningMs } = settings()
     if (queueWarningMs === 0 || waitMs <= queueWarningMs) return
     report('warn', 'message waited for a worker', { WAIT_MS: Math.round(waitMs), LIMIT_MS: queueWarningMs })
   }
 }
 
-function causeOfRefusal(reason: 'queue-full' | 'memory', { max, queueLength, queueBytes }: PermitLimits): string {
+function causeOfRefusal(
+  reason: 'queue-full' | 'memory' | 'busy',
+  { max, queueLength, queueBytes }: PermitLimits,
+): string {
+  if (reason === 'busy') return 'another thread has held the lock of the permits for too long'
   return reason === 'memory'
     ? `messages that wait would hold more than ${queueBytes} bytes`
     : `${max} messages are mediated and ${queueLength} wait`

@@ -34,9 +34,10 @@ const NOTHING_HELD: HeldPermits = { permits: [], isAlone: true }
 
 /**
  * `queue-full`, `memory`: refused, because of `queueLength` or of `queueBytes`. `loop`: refused, because all permits
- * are held by tasks that wait for this one, or for others in the queue: nobody could go on.
+ * are held by tasks that wait for this one, or for others in the queue: nobody could go on. `busy`: refused, because
+ * the lock was not free in time.
  */
-type PermitDecision = 'runs' | 'waits' | 'queue-full' | 'memory' | 'loop'
+type PermitDecision = 'runs' | 'waits' | 'queue-full' | 'memory' | 'loop' | 'busy'
 
 /** Permits of one row now, over all threads. */
 export interface PermitCounts {
@@ -168,6 +169,8 @@ export class SharedPermits {
   readonly #held = new WeakMap<Waiting, readonly number[]>()
   /** Their sums, by the row of the waiting tasks. */
   readonly #heldSums: number[][]
+  /** Rows that have changed while the lock was not free: others do not know of it. */
+  readonly #stale = new Set<number>()
 
   /** `thread`: index of the column that this object writes, from 0. */
   constructor(shared: SharedArrayBuffer, threads: number, thread: number) {
@@ -223,7 +226,7 @@ export class SharedPermits {
    */
   enter(row: number, limits: PermitLimits, task: Waiting, held = NOTHING_HELD): PermitDecision {
     const { core, max, queueLength, queueBytes } = limits
-    if (!this.#lock.acquire()) return 'queue-full'
+    if (!this.#lock.acquire()) return 'busy'
     const cells = this.#cells
     const taken = cells.taken(row)
     const waiting = cells.sum(row, WAITING)
@@ -254,6 +257,7 @@ export class SharedPermits {
     const cells = this.#cells
     // Without an offer: the limit was raised.
     const isFree = (): boolean => cells.shared(row, OFFERED) > 0 || cells.sum(row, RUNNING) < core
+    if (this.#stale.has(row)) this.#publish(row)
     const isTaken = isFree() && (isImpatient || cells.longestWaiting(row) === this.#thread)
     if (isTaken) {
       cells.setShared(row, OFFERED, Math.max(0, cells.shared(row, OFFERED) - 1))
@@ -270,7 +274,10 @@ export class SharedPermits {
   /** A task waits no longer, and gets no permit. False: it has not waited. */
   leave(row: number, task: Waiting): boolean {
     if (!this.#remove(row, task)) return false
-    if (!this.#lock.acquire()) return true
+    if (!this.#lock.acquire()) {
+      this.#stale.add(row)
+      return true
+    }
     const cells = this.#cells
     this.#publish(row)
     cells.trimOffers(row)
@@ -284,7 +291,18 @@ export class SharedPermits {
   /** A task is over. True: its permit is on offer, and this thread is to take it, by `takeWaiting`. */
   release(row: number, limits: PermitLimits): boolean {
     this.#running[row]!--
-    if (!this.#lock.acquire()) return false
+    this.#stale.add(row)
+    return this.republish(row, limits)
+  }
+
+  /** What has changed while the lock was not free is to be told by `republish`. */
+  isStale(row: number): boolean {
+    return this.#stale.has(row)
+  }
+
+  /** Tells others what has changed while the lock was not free. True: as of `release`. */
+  republish(row: number, limits: PermitLimits): boolean {
+    if (!this.#stale.has(row) || !this.#lock.acquire()) return false
     const cells = this.#cells
     this.#publish(row)
     const offered = cells.shared(row, OFFERED)
@@ -356,6 +374,7 @@ export class SharedPermits {
 
   /** Writes the column of this thread; the lock is held. */
   #publish(row: number): void {
+    this.#stale.delete(row)
     const cells = this.#cells
     const [first] = this.#waiting[row]!
     cells.setOwn(this.#thread, row, RUNNING, this.#running[row]!)

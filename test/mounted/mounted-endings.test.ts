@@ -138,6 +138,7 @@ test('global_timeout_interval answers 504 with 102572 and aborts the signal', as
   client.send(get('gentle?late'))
   const response = await takeResponse(client)
   assert.deepEqual([response.status, /"code":102572,/.test(response.body)], [504, true])
+  assert.equal(gateway.metrics().counts.workerTimeouts, 1)
   for (;;) {
     const aborted = await json(client, 'aborted')
     // On a busy machine this request, too, may take too long.

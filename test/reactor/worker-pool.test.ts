@@ -220,6 +220,15 @@ test('a long wait for a permit is logged', async t => {
   assert.equal(warning?.fields.LIMIT_MS, 1)
 })
 
+test('a message that times out in the queue has waited too long as well', async t => {
+  const reactors = new Reactors(t, { limits: { core: 1, max: 1 }, queueWarningMs: 1, timeoutMs: 1000 })
+  const held = reactors.hold(0)
+  assert.equal(await reactors.hold(1), 'late')
+  const [warning] = reactors.reports.filter(({ event }) => event === 'message waited for a worker')
+  assert.ok(Number(warning?.fields.WAIT_MS) >= 1000)
+  assert.equal(await held, 'late')
+})
+
 for (const [kind, what] of [
   ['exit', 'ends'],
   ['exhaust', 'runs out of memory'],

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
 import { Worker } from 'node:worker_threads'
+import { OwnerLock } from '../../src/runtime/owner-lock.ts'
 import { type PermitLimits, SharedPermits } from '../../src/runtime/shared-permits.ts'
 
 const THREADS = 4
@@ -248,4 +249,31 @@ test('D642: tasks that leave the queue, or whose thread dies, close no loop over
   assert.equal(other.enter(1, limits, waiting, { permits: [1, 0], isAlone: true }), 'waits')
   SharedPermits.clear(shared, 2, 1)
   assert.equal(own.enter(0, limits, task(), secondToFirst), 'waits')
+})
+
+/** Cells of the lock in the header of the permits. */
+const LOCK = 0
+const TENURES = 1
+
+test('while the lock is not free a task is refused as busy, and what has changed meanwhile is told later', () => {
+  const shared = SharedPermits.allocate(2, 1)
+  const [own, other] = [0, 1].map(thread => new SharedPermits(shared, 2, thread)) as [SharedPermits, SharedPermits]
+  const task = () => ({ bytes: 1, sinceMs: 1 })
+  const limits = { ...LIMITS, core: 1, max: 1 }
+  const running = () => SharedPermits.counts(shared, 2, 0).running
+  assert.equal(own.enter(0, limits, task()), 'runs')
+  const waiting = task()
+  assert.equal(other.enter(0, limits, waiting), 'waits')
+  const lock = new OwnerLock(new Int32Array(shared, 0, 4), LOCK, TENURES, 9)
+  assert.equal(lock.acquire(), true)
+  assert.equal(own.enter(0, limits, task()), 'busy')
+  assert.equal(own.release(0, limits), false)
+  assert.deepEqual([own.isStale(0), running()], [true, 1])
+  assert.equal(other.takeWaiting(0, limits, true), null)
+  lock.release()
+  // The permit is on offer to the other thread.
+  assert.equal(own.republish(0, limits), false)
+  assert.deepEqual([own.isStale(0), running()], [false, 0])
+  assert.equal(other.takeWaiting(0, limits, false), waiting)
+  assert.equal(running(), 1)
 })

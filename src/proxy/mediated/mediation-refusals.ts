@@ -30,6 +30,8 @@ const OF_WORKERS: Readonly<Record<WorkerFailureReason, Refusal>> = {
   // For the record alone: nobody waits for this answer.
   left: refusal(102542),
   loop: refusal(102512),
+  // As short as a full queue: the thread that holds the lock is replaced.
+  busy: refusal(102540),
   died: refusal(102543),
   failed: refusal(102544),
 }

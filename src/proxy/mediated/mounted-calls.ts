@@ -65,6 +65,8 @@ export interface MountedServices {
   readonly report: Report
   /** Longest time without progress in milliseconds; 0: no limit. */
   readonly timeoutMs: () => number
+  /** Counts a request whose implementation has not answered in time. */
+  countLate(): void
   /** Answers with a fault, which the fault flow of the API may word. */
   refuse(exchange: Exchange, fault: PendingFault): void
   /** Logs an error of the gateway itself. */

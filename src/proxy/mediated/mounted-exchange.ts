@@ -305,8 +305,12 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
       this.#state === 'collecting' ||
       (this.#state === 'responding' && this.#exchange.source.isBlocked) ||
       (this.#credit > 0 && this.#bodyState !== 'all')
-    if (waitsForClient) this.#watch()
-    else this.#lose('late', `no progress within ${this.#services.timeoutMs()} ms`)
+    if (waitsForClient) {
+      this.#watch()
+      return
+    }
+    this.#services.countLate()
+    this.#lose('late', `no progress within ${this.#services.timeoutMs()} ms`)
   }
 
   override onError(error: unknown): void {
