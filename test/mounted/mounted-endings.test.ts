@@ -1,9 +1,11 @@
 /** Mounted APIs: everything that ends a request otherwise than by its response, over real sockets. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { PERMIT_ROWS } from '../../src/plan/worker-plan.ts'
+import { SharedPermits } from '../../src/runtime/shared-permits.ts'
 import type { TestGateway } from '../harness/gateway.ts'
 import { mounted, mountedApi, startMounted } from '../harness/mounted.ts'
-import { connectPeer, type Peer, pollPause } from '../harness/peers.ts'
+import { connectPeer, eventually, type Peer, pollPause } from '../harness/peers.ts'
 import { takeResponse } from '../harness/responses.ts'
 
 const get = (path: string) => `GET /m/${path} HTTP/1.1\r\nHost: h\r\n\r\n`
@@ -195,6 +197,29 @@ test('a pool with one permit and no queue refuses a second request with 102540',
     if (status === 503) assert.match(response.body, /"code":102540,/)
   }
 })
+
+/** [what the implementation does, path, global_timeout_interval]. */
+const ABANDONED: readonly (readonly [what: string, path: string, timeoutMs: number])[] = [
+  ['ends at its abort', 'gentle?permit', 300_000],
+  ['ignores its abort', 'waits?ignored', 1000],
+]
+
+for (const [what, path, responseTimeoutMs] of ABANDONED) {
+  test(`a request whose client leaves gives its permit back where its implementation ${what}`, async t => {
+    const http = { worker_pool_size_core: 1, worker_pool_size_max: 1, worker_pool_queue_length: 0 }
+    const permits = SharedPermits.allocate(1, Object.keys(PERMIT_ROWS).length)
+    const gateway = await startMounted(t, { http, permits, responseTimeoutMs })
+    const client = await connect(t, gateway)
+    const running = () => SharedPermits.counts(permits, 1, PERMIT_ROWS.plain).running
+    client.send(get(path))
+    await eventually('the permit of the request', () => running() === 1)
+    client.reset()
+    await eventually('the free permit', () => running() === 0)
+    const next = await connect(t, gateway)
+    next.send(get('early'))
+    assert.equal((await takeResponse(next)).status, 409)
+  })
+}
 
 test('the key type without an implementation is refused as one without endpoints', async t => {
   const only = mounted({ keyTypes: { production: false, sandbox: true } })
