@@ -44,7 +44,10 @@ export function poolRows({ pools = {}, poolHistory = {}, connections = {}, count
   for (const [name, { running, max, highest, waiting }] of Object.entries(pools)) {
     const history = poolHistory[name === 'background' ? 'background' : 'mediation']
     // The count of both transports stands beside the first one.
-    const refused = name === 'https' || history === undefined ? undefined : history.queueFull + history.memory
+    const refused =
+      name === 'https' || history === undefined
+        ? undefined
+        : history.queueFull + history.memory + history.loop + history.busy
     rows.push([`workers, ${name}`, { used: running, limit: max, share: running / max, highest, waiting, refused }])
   }
   for (const [name, of] of Object.entries(DATABASES)) {
