@@ -271,7 +271,7 @@ function kindOf({ errorBase, status, sourceState }: Exchange): FailureKind {
   return status >= SERVER_ERROR ? 'error' : 'slow'
 }
 
-/** Returns the side that failed; of a slow exchange, the side that took more than half of the time, else the gateway. */
+/** Returns the side that failed; of a slow exchange, the side that took over half of the time, else the gateway. */
 function sideOf(exchange: Exchange, kind: FailureKind, recorded: RecordedSteps): FailureSide {
   const { errorBase, startedMs, requestDoneMs, sentMs, connectMs, doneMs, targetId } = exchange
   const side = SIDE_OF_BASE.get(errorBase)

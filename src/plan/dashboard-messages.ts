@@ -1,6 +1,6 @@
 /**
- * Data that the primary gathers for the dashboard. Each part is a tree of objects whose leaves are numbers and texts. The
- * page gets changes as JSON merge patches (RFC 7396), so rows are members by their names, never elements of an array.
+ * Data that the primary gathers for the dashboard. Each part is a tree of objects whose leaves are numbers and texts.
+ * The page gets changes as JSON merge patches (RFC 7396), so rows are members by their names, not elements of an array.
  */
 
 /**

@@ -24,9 +24,9 @@ export function cFunction(
 }
 
 /**
- * Returns memory that malloc keeps after it was freed. glibc gives back the end of an arena only, and each thread has
- * an arena: what a start has freed below memory in use stays resident, 2 MB per thread. Trims the arenas of all threads,
- * in the time of a collection of garbage. Returns whether memory was returned: not with another C library (D580).
+ * Returns memory that malloc keeps after it was freed, in the time of a collection of garbage. glibc gives back the end
+ * of an arena alone, and each thread has an arena: memory that a start has freed below memory in use stays resident, 2 MB
+ * per thread. Returns whether memory was returned: not with another C library (D580).
  */
 export function trimMalloc(): boolean {
   return cFunction('malloc_trim', { arguments: ['u64'], return: 'i32' })?.(0n) === 1
@@ -34,8 +34,8 @@ export function trimMalloc(): boolean {
 
 /**
  * Returns a call of sched_yield(2), which lets other threads of the same processor run first (D700). The scheduler of
- * Linux otherwise switches between threads that compute only at its tick, and a reactor that becomes ready waits for it.
- * The call does nothing on other systems.
+ * Linux otherwise switches between threads that compute at its tick alone, and a reactor that becomes ready waits for
+ * it. The call does nothing on other systems.
  */
 export function processorYield(): () => void {
   const call = process.platform === 'linux' ? cFunction('sched_yield', { arguments: [], return: 'i32' }) : undefined

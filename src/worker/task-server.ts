@@ -2,8 +2,6 @@
  * Serves the tasks of a worker thread: gives each to the runner of its kind, within its time, and shows signs of life.
  * Log events and calls to the reactor go through a channel of this thread.
  */
-import { readdirSync, readFileSync } from 'node:fs'
-import { getPriority, setPriority } from 'node:os'
 import { MessageChannel, parentPort, threadId, workerData } from 'node:worker_threads'
 import { move, transferableSymbol, valueSymbol } from 'piscina'
 import type { StepCounts } from '../mediation/flow-statistics.ts'
@@ -25,6 +23,7 @@ import { CallChannel } from '../runtime/call-channel.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
 import { processorYield } from '../runtime/c-functions.ts'
 import { SharedWakes } from '../runtime/shared-wakes.ts'
+import { lowerPriority } from '../runtime/thread-priority.ts'
 import { allocateMemoryRows, MemoryReport, memoryRows } from '../runtime/thread-memory.ts'
 import { watchLife } from '../runtime/signs-of-life.ts'
 import { TaskTime } from './task-time.ts'
@@ -37,13 +36,8 @@ const BEAT_MS = 500
  */
 const CALLS = { pendingMax: 100_000, timeoutMs: 86_400_000 }
 
-/** Added to the nice values of worker threads and of V8's helper threads: reactors on their processor go first (D321). */
+/** Nice value of worker threads above that of the process: reactors on the same processor go first (D321). */
 const NICE = 10
-const NICE_MAX = 19
-/** Folders of the threads of the process (proc_pid_task(5)). */
-const THREADS = '/proc/self/task'
-/** Name of the threads in which V8 compiles and collects garbage for all threads of the process. */
-const V8_HELPER = /V8Worker\n$/
 
 /** What a thread offers its runners. */
 export interface TaskContext {
@@ -84,7 +78,7 @@ export type TaskRunner = (task: never, time: TaskTime) => TaskResult | Promise<T
 
 /** Returns the function that piscina calls with each task. `runnersOf`: runners by kind of task. */
 export function serveTasks(runnersOf: (context: TaskContext) => Readonly<Record<string, TaskRunner>>) {
-  yieldToReactors()
+  lowerPriority(NICE)
   const { context, life, memory } = openThread()
   const runners = runnersOf(context)
   watchLife(() => Atomics.add(life, BEATS, 1))
@@ -109,31 +103,6 @@ export function serveTasks(runnersOf: (context: TaskContext) => Readonly<Record<
       memory.update(nowMs)
     }
   }
-}
-
-/** On Linux a thread has a nice value of its own (setpriority(2)); elsewhere it would be that of the process. */
-function yieldToReactors(): void {
-  if (process.platform !== 'linux') return
-  try {
-    const nice = Math.min(NICE_MAX, getPriority() + NICE)
-    setPriority(nice)
-    for (const id of v8Helpers()) setPriority(id, nice)
-  } catch {
-    // A sandbox may refuse the calls. Then workers compete with reactors for processors; nothing else changes.
-  }
-}
-
-/** Returns the ids of V8's helper threads. They exist as long as the process; another thread may end meanwhile. */
-function v8Helpers(): readonly number[] {
-  return readdirSync(THREADS)
-    .filter(id => {
-      try {
-        return V8_HELPER.test(readFileSync(`${THREADS}/${id}/comm`, 'utf8'))
-      } catch {
-        return false
-      }
-    })
-    .map(Number)
 }
 
 function openThread(): { readonly context: TaskContext; readonly life: Int32Array; readonly memory: MemoryReport } {

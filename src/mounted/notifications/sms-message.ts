@@ -105,7 +105,7 @@ function requestFields(sender: SenderConfiguration, { defaults }: Provider): [na
   return fields.map(([name, value]) => [name, value])
 }
 
-/** Returns the type of the sender or its headers, else that of the template; both must agree, because it decides on escapes. */
+/** Returns the type of the sender or its headers, else that of the template. Both must agree: it decides on escapes. */
 function contentTypeOf(
   sender: SenderConfiguration,
   provider: Provider,
