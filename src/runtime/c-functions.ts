@@ -25,8 +25,8 @@ export function cFunction(
 
 /**
  * Returns memory that malloc keeps after it was freed, in the time of a collection of garbage. glibc gives back the end
- * of an arena alone, and each thread has an arena: memory that a start has freed below memory in use stays resident, 2 MB
- * per thread. Returns whether memory was returned: not with another C library (D580).
+ * of an arena alone, and each thread has an arena: memory that a start has freed below memory in use stays resident,
+ * 2 MB per thread. Returns whether memory was returned: not with another C library (D580).
  */
 export function trimMalloc(): boolean {
   return cFunction('malloc_trim', { arguments: ['u64'], return: 'i32' })?.(0n) === 1
