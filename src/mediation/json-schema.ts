@@ -3,7 +3,7 @@
  */
 import { createRequire } from 'node:module'
 import { withDoubles } from './formats/json-text.ts'
-import { addSchemaRules, refuseUncheckedProperty, schemaOptions } from './schema-rules.ts'
+import { addSchemaRules, type CodeTemplate, refuseUncheckedProperty, schemaOptions } from './schema-rules.ts'
 import type { Json } from './value.ts'
 
 const require = createRequire(import.meta.url)
@@ -52,9 +52,9 @@ const DIALECTS: readonly (readonly [dialect: RegExp, path: string])[] = [
 
 function ajvOf(dialect: string) {
   const path = DIALECTS.find(([pattern]) => pattern.test(dialect))?.[1] ?? 'ajv'
-  const { default: Ajv } = require(path) as { readonly default: AjvClass }
+  const { default: Ajv, _ } = require(path) as { readonly default: AjvClass; readonly _: CodeTemplate }
   const ajv = new Ajv({ ...schemaOptions(), validateFormats: false })
-  addSchemaRules(ajv)
+  addSchemaRules(ajv, _)
   if (/draft-06\b/.test(dialect)) ajv.addMetaSchema(require('ajv/dist/refs/json-schema-draft-06.json'))
   return ajv
 }

@@ -2,10 +2,7 @@
  * What schemas of operators and of contracts share: rules of JSON Schema that hold for messages of clients, where Ajv
  * takes names that every object inherits for properties, calls functions that a client names, or needs quadratic time.
  */
-import { createRequire } from 'node:module'
 import { compilePattern } from '../runtime/pattern.ts'
-
-const require = createRequire(import.meta.url)
 
 interface Keywords {
   removeKeyword(keyword: string): unknown
@@ -36,7 +33,7 @@ export function schemaOptions(process: (code: string) => string = code => code):
  * Names of evaluated properties are those of an object without a prototype. An object of another function is copied,
  * because Ajv adds names to it: what one message has evaluated would be evaluated in all further ones.
  */
-export function withOwnProperties(code: string): string {
+function withOwnProperties(code: string): string {
   return code
     .replace(/!(props\d+)\[(key\d+)\]/g, '!Object.hasOwn($1,$2)')
     .replace(/(props\d+ = (?:props\d+ \|\| )?)\{\}/g, '$1Object.create(null)')
@@ -46,9 +43,11 @@ export function withOwnProperties(code: string): string {
     )
 }
 
+/** `_` of Ajv: a piece of code. */
+export type CodeTemplate = (texts: TemplateStringsArray, ...codes: unknown[]) => unknown
+
 /** Compares values by their canonical text, in linear time. */
-export function addSchemaRules(ajv: Keywords): void {
-  const { _ } = require('ajv') as { readonly _: (texts: TemplateStringsArray, ...codes: unknown[]) => unknown }
+export function addSchemaRules(ajv: Keywords, _: CodeTemplate): void {
   const rules = [
     {
       ...{ keyword: 'uniqueItems', type: 'array', schemaType: 'boolean' },

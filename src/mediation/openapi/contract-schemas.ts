@@ -3,7 +3,7 @@
  * stops looking after `VIOLATIONS_MAX` of one part of a message: a list of a million wrong items costs no more.
  */
 import { createRequire } from 'node:module'
-import { addSchemaRules, refuseUncheckedProperty, schemaOptions } from '../schema-rules.ts'
+import { addSchemaRules, type CodeTemplate, refuseUncheckedProperty, schemaOptions } from '../schema-rules.ts'
 import type { ApiContract, Violation } from './api-contract.ts'
 import { FORMATS } from './text-formats.ts'
 
@@ -90,14 +90,17 @@ export class ContractSchemas {
 }
 
 function newAjv(schemas: ApiContract['schemas']): Ajv {
-  const { default: Ajv2020 } = require('ajv/dist/2020') as { readonly default: new (options: object) => Ajv }
+  const { default: Ajv2020, _ } = require('ajv/dist/2020') as {
+    readonly default: new (options: object) => Ajv
+    readonly _: CodeTemplate
+  }
   const ajv = new Ajv2020({
     ...schemaOptions(withLimit),
     ...{ allErrors: true, validateSchema: false, formats: FORMATS },
     // Each reference is a function, so that the code is no longer than the document.
     inlineRefs: false,
   })
-  addSchemaRules(ajv)
+  addSchemaRules(ajv, _)
   ajv.addSchema({ $id: 'contract', $defs: schemas })
   return ajv
 }

@@ -138,7 +138,7 @@ function contentOf(message: Message, evaluate: Evaluate | null): Content {
 }
 
 interface Assessment {
-  /** `uninspected`: the rule could not read the text. Such a text is refused, inverted or not (D760). */
+  /** `uninspected`: the rule could not read the text. Such a text is refused, inverted or not. */
   readonly result: 'passes' | 'fails' | 'uninspected'
   /** Without any text of the message. */
   readonly assessment: string
@@ -185,10 +185,12 @@ function isSpace(code: number): boolean {
   return code <= 0x20 ? code === 0x20 || (code >= 0x09 && code <= 0x0d) : code >= 0xa0 && WIDE_SPACES.has(code)
 }
 const WIDE_SPACES: ReadonlySet<number> = new Set(
-  Array.from(
-    '\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff',
-    space => space.charCodeAt(0),
-  ),
+  [
+    '\u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff',
+    '\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a',
+  ]
+    .flatMap(spaces => Array.from(spaces))
+    .map(space => space.charCodeAt(0)),
 )
 
 /** `.`, `!` or `?`. */

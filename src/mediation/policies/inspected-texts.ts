@@ -13,7 +13,7 @@ import type { Message, Payload } from '../message.ts'
 import { type Json, textOf } from '../value.ts'
 import { elementsOf, textWithin, writeXml, type XmlElementNode } from '../xml-tree.ts'
 
-/** Characters. A longer text is refused by what inspects it, because nobody has looked at the rest (D268). */
+/** Characters. A longer text is refused by what inspects it, because nobody has looked at the rest. */
 export const INSPECTED_MAX = 1_048_576
 
 export interface InspectedTexts {
