@@ -53,6 +53,8 @@ const gateway = await startGateway([
     request: '<guardrail type="wordCount" max="1"/>',
     response: '<guardrail type="wordCount" max="1"/>',
   }),
+  await api('/blocklist', { request: '<guardrail type="regex" pattern="secret" invert="true"/>' }),
+  await api('/pattern', { request: '<regexThreatProtection pattern="&lt;script" body="true"/>' }),
   await api('/slow', { request: SLOW }),
   { context: '/passed', port: backend.port },
 ])
@@ -183,6 +185,22 @@ test('threat protection answers by _threat_fault_', async () => {
     [400, 'Bad Request', 'JSON threat protection: the depth is more than 2'],
   )
 })
+
+/** API, content type and body of what passed the policy of the API until it was inspected as a whole. */
+const EVASIONS: readonly (readonly [path: string, type: string, body: string, status: number])[] = [
+  ['/threat/a', 'application/json', '{"a":[[1]],"a":1}', 400],
+  ['/blocklist/a', 'application/json', `"${'a'.repeat(1_100_000)} secret"`, 446],
+  ['/blocklist/a', 'application/json', '["\\u0073ecret"]', 446],
+  ['/pattern/a', 'application/xml', '<a><![CDATA[<script>]]></a>', 400],
+  ['/pattern/a', 'application/x-www-form-urlencoded', 'q=%3Cscript%3E', 400],
+]
+for (const [path, type, body, status] of EVASIONS) {
+  test(`${path} refuses ${body.slice(0, 40)} of type ${type}, which reaches no backend`, async () => {
+    const before = backend.requests.length
+    assert.equal((await post(path, body, { 'Content-Type': type })).status, status)
+    assert.equal(backend.requests.length, before)
+  })
+}
 
 test('an edited _threat_fault_ reads THREAT_CODE, THREAT_MSG and THREAT_DESC', async t => {
   const words = ['CODE', 'MSG', 'DESC'].map(name => `<arg expression="$ctx:THREAT_${name}"/>`).join('')
