@@ -7,6 +7,7 @@ import { compilePattern, type Pattern } from '../../runtime/pattern.ts'
 import { showLife } from '../../runtime/signs-of-life.ts'
 import type { Expression } from '../expression.ts'
 import type { Evaluate } from '../expression-compiler.ts'
+import { repeatedMembers } from '../formats/json-members.ts'
 import { compileSchema, type SchemaCheck } from '../json-schema.ts'
 import { textOfPayload } from '../json-xml.ts'
 import { MediationFault } from '../mediation-fault.ts'
@@ -71,8 +72,10 @@ export const guardrail = mediator<GuardrailSettings>({
   compile({ name, source, rule, isInverted, showsAssessment }, context) {
     const evaluate = source === null ? null : context.compileExpression(source)
     const assess = compileRule(rule)
+    const readsMembers = source !== null || rule.kind === 'jsonSchema'
     return message => {
-      const { result, assessment } = assess(contentOf(message, evaluate))
+      const isAmbiguous = readsMembers && repeatsMember(message)
+      const { result, assessment } = isAmbiguous ? AMBIGUOUS : assess(contentOf(message, evaluate))
       if (result === (isInverted ? 'fails' : 'passes')) return true
       const direction = message.isFromBackend ? 'response' : 'request'
       const violation = `the guardrail ${name} refuses the ${direction}`
@@ -206,6 +209,13 @@ function within({ min, max }: { readonly min: number; readonly max: number }, co
 
 function resultOf(passes: boolean): Assessment['result'] {
   return passes ? 'passes' : 'fails'
+}
+
+/** Another reader may take the member that the rule does not see. */
+const AMBIGUOUS: Assessment = { result: 'uninspected', assessment: 'a member of the JSON repeats' }
+
+function repeatsMember({ payload }: Message): boolean {
+  return payload?.kind === 'json' && repeatedMembers(payload.text, 1).length > 0
 }
 
 const TOO_LONG: Assessment = {
