@@ -53,6 +53,7 @@ async function started(t: TestContext, steps: readonly string[]) {
     clients: SharedGauge.allocate(1, 1),
     endpoints: EndpointTable.allocate(1, 1),
     permits: SharedPermits.allocate(1, 1),
+    handlers: null,
   }
   const told: unknown[] = []
   const receive = (_: number, from: FromReactor): void => {

@@ -12,7 +12,13 @@ const REACTORS = 2
 function planOf(reactor: number): ReactorPlan {
   const endpoints = { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints: [] } as const
   const apis = ['first', 'second'].map((name): ApiPlan => ({ ...PLAIN_API, name, paths: [`/${name}`], endpoints }))
-  return { reactor, apis, listeners: [], heartbeats: new SharedArrayBuffer(4 * REACTORS) } as unknown as ReactorPlan
+  return {
+    reactor,
+    apis,
+    handlers: null,
+    listeners: [],
+    heartbeats: new SharedArrayBuffer(4 * REACTORS),
+  } as unknown as ReactorPlan
 }
 
 /** Says that it has loaded, then what its plan is, then which message follows the plan. `die`: what it does before. */

@@ -65,6 +65,7 @@ function poolOf(steps: readonly string[], limits: Partial<PoolLimits> = {}, apis
     clients: SharedGauge.allocate(1, 1),
     endpoints: EndpointTable.allocate(1, 1),
     permits: SharedPermits.allocate(1, 1),
+    handlers: null,
     apis,
     steps,
     spawned,
