@@ -20,6 +20,7 @@ interface Part {
 
 const HTTP_HINT = 'write all of them as <http>, which names the whole URL, or as <address>'
 
+/** Returns an endpoint for the whole group, or why its members make none. */
 export function groupOf(
   { isFailover, algorithm, failsOver }: Omit<GroupAddress, 'members'>,
   members: readonly EndpointForm[],
@@ -27,31 +28,30 @@ export function groupOf(
   const parts = members.map(partOf)
   const violation = parts.find(part => 'hint' in part)
   if (violation !== undefined) return violation
-  const good = parts as readonly Part[]
-  const endpoints = good.flatMap(part => part.endpoints)
+  const whole = parts as readonly Part[]
+  const endpoints = whole.flatMap(part => part.endpoints)
   if (endpoints.length === 0 || endpoints.length > ENDPOINTS_MAX) {
     return { expected: `expected 1 to ${ENDPOINTS_MAX} endpoints`, hint: 'write each in an <endpoint>' }
   }
-  const [{ method, format, appendsPath }] = members as [EndpointForm]
+  const [{ method, format, appendsPath, properties }] = members as [EndpointForm]
   if (members.some(other => other.method !== method || other.format !== format)) {
     return { expected: 'has endpoints of different methods or formats', hint: 'give all of them the same one' }
   }
   if (members.some(other => other.appendsPath !== appendsPath)) {
     return { expected: 'has both <http> and other endpoints', hint: HTTP_HINT }
   }
-  const [{ properties }] = members as [EndpointForm]
   if (members.some(other => JSON.stringify(other.properties) !== JSON.stringify(properties))) {
     return { expected: 'has endpoints with different properties', hint: 'set the properties of the group instead' }
   }
-  const pieces = JSON.stringify(good[0]!.pieces)
-  if (good.some(part => JSON.stringify(part.pieces) !== pieces)) {
+  const [{ pieces }] = whole as [Part]
+  if (whole.some(part => JSON.stringify(part.pieces) !== JSON.stringify(pieces))) {
     return { expected: 'has endpoints with different variables or queries', hint: 'give all of them the same path' }
   }
   const group: EndpointsDefinition = {
     ...{ kind: isFailover ? 'failover' : 'load_balance', algorithm, failsOver, endpoints },
-    ...(good.every(({ part }) => part.size === 1) ? {} : { parts: good.map(({ part }) => part) }),
+    ...(whole.every(({ part }) => part.size === 1) ? {} : { parts: whole.map(({ part }) => part) }),
   }
-  const behind = good[0]!.pieces.length === 0 ? {} : { pieces: good[0]!.pieces }
+  const behind = pieces.length === 0 ? {} : { pieces }
   const form: EndpointForm = { method, format, appendsPath, address: { kind: 'urls', endpoints: group, ...behind } }
   return properties === undefined ? form : { ...form, properties }
 }

@@ -19,9 +19,10 @@ import {
   type TemplatePiece,
 } from './endpoint-plan.ts'
 import { parseAuthentication, parseEndpointProperty } from './endpoint-properties.ts'
+import { INERT_ATTRIBUTES, parseSettings } from './endpoint-settings.ts'
 import type { SequenceParser } from './sequence-parser.ts'
 
-/** What endpoints need of a parser. */
+/** The part of a parser that endpoints use. */
 type Parser = Pick<
   SequenceParser,
   | 'error'
@@ -38,11 +39,6 @@ type Parser = Pick<
 >
 
 const FORMS = ['address', 'http', 'default', 'failover', 'loadbalance', 'wsdl', 'recipientlist', 'dynamicLoadbalance']
-/** Children of an endpoint that sets time-outs and suspension. */
-const SETTINGS = ['timeout', 'suspendOnFailure', 'markForSuspension', 'retryConfig', 'enableAddressing']
-/** Attributes of exported endpoints, with the only values that are what happens anyway. */
-const WITHOUT_EFFECT = { statistics: 'disable', trace: 'disable', encoding: 'UTF-8' } as const
-const INERT = Object.keys(WITHOUT_EFFECT) as (keyof typeof WITHOUT_EFFECT)[]
 /** Formats as documents write them; `leave-as-is`, `rest` and none keep the content of the message. */
 const FORMATS: Readonly<Record<string, EndpointFormat>> = {
   soap11: 'soap11',
@@ -59,7 +55,6 @@ const ALGORITHMS: Readonly<Record<string, EndpointsDefinition['algorithm']>> = {
   WeightedRoundRobin: 'weighted',
   WeightedRRLCAlgorithm: 'weighted',
 }
-const YEAR_MS = 365 * 86_400_000
 /** Scheme and authority without variables. */
 const ORIGIN = /^https?:\/\/[^/?#{}]+(?=[/?]|$)/i
 const VARIABLE = /\{([^{}]*)\}/g
@@ -174,7 +169,7 @@ function parseOwnForm(endpoint: XmlElement, parser: Parser, place: Place): Endpo
 function parseDefault(element: XmlElement, parser: Parser): EndpointForm | undefined {
   const settings = parseSettings(element, parser)?.alone
   const format = parseFormat(element, parser)
-  parser.checkAttributes(element, ['format', ...INERT])
+  parser.checkAttributes(element, ['format', ...INERT_ATTRIBUTES])
   if (settings === undefined || format === undefined) return undefined
   return { method: format === 'get' ? 'GET' : '', format, appendsPath: false, address: { kind: 'message', settings } }
 }
@@ -182,7 +177,7 @@ function parseDefault(element: XmlElement, parser: Parser): EndpointForm | undef
 function parseSingle(element: XmlElement, parser: Parser, place: Place): EndpointForm | undefined {
   const isHttp = element.name === 'http'
   const attribute = isHttp ? 'uri-template' : 'uri'
-  parser.checkAttributes(element, [...(isHttp ? ['uri-template', 'method'] : ['uri', 'format']), ...INERT])
+  parser.checkAttributes(element, [...(isHttp ? ['uri-template', 'method'] : ['uri', 'format']), ...INERT_ATTRIBUTES])
   const authentication = isHttp ? parser.only(element, 'authentication') : undefined
   const credentials = authentication === undefined ? [] : [parseAuthentication(authentication, parser)]
   const settings = parseSettings(element, parser, isHttp ? ['authentication'] : [])
@@ -307,102 +302,4 @@ function hostMember(element: XmlElement, parser: Parser): EndpointForm | undefin
 function parseFormat(element: XmlElement, parser: Parser): EndpointFormat | undefined {
   const format = parser.choice(element, 'format', Object.keys(FORMATS), 'leave-as-is')
   return format === undefined ? undefined : FORMATS[format]
-}
-
-// ---- time-outs and suspension ---------------------------------------------------------------------------------------
-
-/** Settings of the only endpoint, and of one in a group, where there are others to use meanwhile. */
-interface Settings {
-  readonly alone: EndpointSettings
-  readonly inGroup: EndpointSettings
-}
-
-/** `others`: further elements that the endpoint may have. */
-function parseSettings(element: XmlElement, parser: Parser, others: readonly string[] = []): Settings | undefined {
-  const security = parser.only(element, 'enableSec')
-  if (security !== undefined) {
-    return parser.error(security, '', 'is not supported', 'remove it; an https address protects the connection')
-  }
-  parser.checkElements(element, [...SETTINGS, ...others])
-  warnOfInert(element, parser)
-  const timeout = parser.only(element, 'timeout')
-  const suspension = parser.only(element, 'suspendOnFailure')
-  const mark = parser.only(element, 'markForSuspension')
-  const lengths = ['initialDuration', 'progressionFactor', 'maximumDuration']
-  if (timeout !== undefined) parser.checkElements(timeout, ['duration', 'responseAction', 'action'])
-  if (suspension !== undefined) parser.checkElements(suspension, ['errorCodes', ...lengths])
-  if (mark !== undefined) parser.checkElements(mark, ['errorCodes', 'retriesBeforeSuspension', 'retryDelay'])
-  const action = textOf(timeout, 'responseAction') || textOf(timeout, 'action') || 'fault'
-  if (timeout !== undefined && !['fault', 'discard', 'never'].includes(action)) {
-    return parser.error(timeout, 'responseAction', 'expected fault, discard or never', 'write fault', action)
-  }
-  const setsLength = lengths.some(name => textOf(suspension, name) !== '')
-  const count = (parent: XmlElement | undefined, name: string, max: number) => parseCount(parent, name, max, parser)
-  const durationMs = count(timeout, 'duration', YEAR_MS) ?? 0
-  const own = {
-    responseTimeoutMs: action === 'never' ? 0 : durationMs,
-    suspensionMs: count(suspension, 'initialDuration', YEAR_MS),
-    suspensionFactor: parseFactor(suspension, parser),
-    suspensionMaxMs: count(suspension, 'maximumDuration', Number.MAX_SAFE_INTEGER),
-    suspendCodes: parseCodes(suspension, parser),
-    timeoutCodes: parseCodes(mark, parser),
-    retriesBeforeSuspension: count(mark, 'retriesBeforeSuspension', 255),
-    retryDelayMs: count(mark, 'retryDelay', YEAR_MS),
-  }
-  const given = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined))
-  return {
-    alone: { ...(setsLength ? DEFAULT_ENDPOINT_SETTINGS : LONE_ENDPOINT_SETTINGS), eachFailureCounts: false, ...given },
-    inGroup: {
-      ...DEFAULT_ENDPOINT_SETTINGS,
-      eachFailureCounts: suspension !== undefined || mark !== undefined,
-      ...given,
-    },
-  }
-}
-
-function warnOfInert(element: XmlElement, parser: Parser): void {
-  for (const name of INERT) {
-    const isInEffect = element.attribute(name).toLowerCase() === WITHOUT_EFFECT[name].toLowerCase()
-    if (element.has(name) && !isInEffect) parser.warn(element, name, 'has no effect', 'remove it')
-  }
-  const addressing = parser.only(element, 'enableAddressing')
-  const instead = 'no headers of WS-Addressing are added; remove it, or add them with <header>'
-  if (addressing !== undefined) parser.warn(addressing, '', 'has no effect', instead)
-  const retries = parser.only(element, 'retryConfig')
-  if (retries === undefined) return
-  parser.checkElements(retries, ['disabledErrorCodes', 'enabledErrorCodes'])
-  const hint = 'failures that the backend may have seen are never tried again; remove it'
-  if (retries.children.some(({ text }) => text.trim() !== '')) parser.warn(retries, '', 'has no effect', hint)
-}
-
-function textOf(parent: XmlElement | undefined, name: string): string {
-  return parent?.child(name)?.text ?? ''
-}
-
-/** Undefined for the default: for empty text and -1, as in exports, and after an error. */
-function parseCount(parent: XmlElement | undefined, name: string, max: number, parser: Parser): number | undefined {
-  const text = textOf(parent, name)
-  if (parent === undefined || text === '' || text === '-1') return undefined
-  const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
-  if (number <= max) return number
-  return parser.error(parent, name, `expected a whole number up to ${max}`, 'leave it out for the default', text)
-}
-
-/** As `parseCount`. */
-function parseFactor(parent: XmlElement | undefined, parser: Parser): number | undefined {
-  const text = textOf(parent, 'progressionFactor')
-  if (parent === undefined || text === '' || text === '-1') return undefined
-  const factor = /^\d{1,6}(\.\d{1,6})?$/.test(text) ? Number(text) : 0
-  if (factor >= 1) return factor
-  return parser.error(parent, 'progressionFactor', 'expected a number of at least 1', 'write 1 for equal lengths', text)
-}
-
-function parseCodes(parent: XmlElement | undefined, parser: Parser): readonly number[] {
-  const codes = textOf(parent, 'errorCodes').split(/[\s,]+/)
-  return codes.flatMap(code => {
-    if (code === '') return []
-    if (/^(?:-1|\d{6})$/.test(code)) return [Number(code)]
-    parser.error(parent!, 'errorCodes', 'expected error codes of six digits', 'for example 101504', code)
-    return []
-  })
 }
