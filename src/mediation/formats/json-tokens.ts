@@ -1,5 +1,6 @@
 /** Tokens of well-formed JSON, in order: with every member of an object, also those whose names repeat. */
 import { showLife } from '../../runtime/signs-of-life.ts'
+import { endOfString, isName } from './json-text.ts'
 
 interface JsonToken {
   /** `text`, `scalar`, `array` and `object` begin a value; `end` ends an array or object. */
@@ -12,7 +13,7 @@ interface JsonToken {
 /** Tokens between two signs of life. */
 const TOKENS_PER_SIGN = 65_536
 
-/** The work is linear. `text`: well-formed JSON. */
+/** Yields the tokens of a text, which is well-formed JSON, in linear time. */
 export function* jsonTokens(text: string): Generator<JsonToken> {
   let tokens = 0
   for (let start = 0; start < text.length; ) {
@@ -24,7 +25,7 @@ export function* jsonTokens(text: string): Generator<JsonToken> {
     if (++tokens % TOKENS_PER_SIGN === 0) showLife()
     const structure = STRUCTURE.get(code)
     const end =
-      structure !== undefined ? start + 1 : code === QUOTE ? endOfString(text, start) : endOfScalar(text, start)
+      structure !== undefined ? start + 1 : code === QUOTE ? endOfString(text, start) + 1 : endOfScalar(text, start)
     yield { kind: structure ?? (code !== QUOTE ? 'scalar' : isName(text, end) ? 'name' : 'text'), start, end }
     start = end
   }
@@ -34,7 +35,6 @@ const SPACE = 0x20
 const QUOTE = 0x22
 const COMMA = 0x2c
 const COLON = 0x3a
-const BACKSLASH = 0x5c
 const STRUCTURE: ReadonlyMap<number, JsonToken['kind']> = new Map([
   [0x5b, 'array'],
   [0x5d, 'end'],
@@ -42,22 +42,13 @@ const STRUCTURE: ReadonlyMap<number, JsonToken['kind']> = new Map([
   [0x7d, 'end'],
 ])
 
-/** Characters of a name or text, without escapes. */
+/** Returns the characters of a name or text, without escapes. */
 export function decodedText(text: string, { start, end }: JsonToken): string {
   const raw = text.slice(start + 1, end - 1)
   return raw.includes('\\') ? (JSON.parse(text.slice(start, end)) as string) : raw
 }
 
-/** Index behind the closing quote. */
-function endOfString(text: string, open: number): number {
-  let at = open + 1
-  for (let code = text.charCodeAt(at); code !== QUOTE && at < text.length; code = text.charCodeAt(at)) {
-    at += code === BACKSLASH ? 2 : 1
-  }
-  return at + 1
-}
-
-/** Index behind a number, true, false or null. */
+/** Returns the index behind a number, true, false or null. */
 function endOfScalar(text: string, start: number): number {
   let at = start + 1
   for (; at < text.length; at++) {
@@ -65,10 +56,4 @@ function endOfScalar(text: string, start: number): number {
     if (code <= SPACE || code === COMMA || STRUCTURE.has(code)) break
   }
   return at
-}
-
-function isName(text: string, from: number): boolean {
-  let at = from
-  while (text.charCodeAt(at) <= SPACE) at++
-  return text.charCodeAt(at) === COLON
 }

@@ -1,6 +1,7 @@
 /** Bodies of forms as values: fields by the encoding that the document describes, or else by their schema. */
 import { mediaTypeOf } from '../../http1/media-type.ts'
 import { decodeName } from '../formats/element-names.ts'
+import { bytesOfFile } from '../formats/forms.ts'
 import { elementsOf, localName, textWithin, type XmlElementNode } from '../xml-tree.ts'
 import type { FieldContract, MediaContract, Violation } from './api-contract.ts'
 import { clipped } from './contract-schemas.ts'
@@ -118,14 +119,11 @@ function isJson(contentType: string): boolean {
 
 /** Files are base64 in the element; each of their bytes is a character here, so that lengths are those of the file. */
 function fieldOf(element: XmlElementNode): Field {
-  const attribute = (name: string) => element.attributes.find(([each]) => each === name)?.[1] ?? ''
-  const contentType = attribute('content-type')
-  const isFile = attribute('filename') !== '' || (contentType !== '' && !/^text\//i.test(contentType))
-  const text = textWithin(element)
-  const coding = isJson(contentType) ? 'utf8' : 'latin1'
+  const contentType = element.attributes.find(([name]) => name === 'content-type')?.[1] ?? ''
+  const file = bytesOfFile(element)
   return {
     name: decodeName(localName(element.name), true),
-    text: isFile ? Buffer.from(text, 'base64').toString(coding) : text,
+    text: file === null ? textWithin(element) : file.toString(isJson(contentType) ? 'utf8' : 'latin1'),
     contentType,
   }
 }
