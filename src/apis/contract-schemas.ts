@@ -4,7 +4,7 @@
  * are left out.
  */
 import { compilePattern } from '../runtime/pattern.ts'
-import { allHidden, ownHidden, requiredOf } from './hidden-properties.ts'
+import { allHidden, type Direction, ownHidden, requiredOf } from './hidden-properties.ts'
 import { isObject, type OpenApiDocument } from './open-api-document.ts'
 import type { Path } from './yaml-file.ts'
 
@@ -26,7 +26,6 @@ const MAPS_31 = [...MAPS, 'patternProperties', 'dependentSchemas']
 /** Keywords of 3.1 that move where references lead. */
 const REFUSED = ['$id', '$dynamicRef', '$recursiveRef']
 
-export type Direction = 'request' | 'response'
 type Names = ReadonlySet<string>
 
 const NO_NAMES: Names = new Set()

@@ -6,7 +6,7 @@ import { isObject, type OpenApiDocument } from './open-api-document.ts'
 import type { Path } from './yaml-file.ts'
 
 type Schema = Readonly<Record<string, unknown>>
-type Direction = 'request' | 'response'
+export type Direction = 'request' | 'response'
 
 const MARKS = { request: 'readOnly', response: 'writeOnly' } as const
 
@@ -30,7 +30,7 @@ export function allHidden(document: OpenApiDocument, schema: Schema, path: Path,
   return names
 }
 
-/** Of some names, those that the schema or one that it extends requires. */
+/** Returns those of the names that the schema or one that it extends requires. */
 export function requiredOf(
   document: OpenApiDocument,
   schema: unknown,

@@ -15,7 +15,8 @@ import {
 } from '../mediation/openapi/api-contract.ts'
 import { ContractSchemas as CompiledSchemas } from '../mediation/openapi/contract-schemas.ts'
 import type { ResourceDefinition } from './api-definition.ts'
-import { ContractSchemas, type Direction } from './contract-schemas.ts'
+import { ContractSchemas } from './contract-schemas.ts'
+import type { Direction } from './hidden-properties.ts'
 import { isObject, type OpenApiDocument } from './open-api-document.ts'
 import type { Path } from './yaml-file.ts'
 
@@ -210,7 +211,7 @@ class ContractReader {
       const known = (typeof style === 'string' ? styleNamed(style) : undefined) ?? 'form'
       const types = typeof contentType === 'string' && !isStyled ? contentType.split(',').map(mediaType) : []
       const explodes = typeof explode === 'boolean' ? explode : known === 'form'
-      return [{ ...{ name, explodes, allowsEmpty: false, types }, style: isStyled ? known : '' } as const]
+      return [{ name, style: isStyled ? known : '', explodes, allowsEmpty: false, types } as const]
     })
   }
 
@@ -244,12 +245,13 @@ class ContractReader {
       content: contentOf(
         types,
         schema,
-        fields.map(field => this.#field2(field.path as Path)),
+        fields.map(field => this.#formField(field.path as Path)),
       ),
     }
   }
 
-  #field2(path: Path): FieldContract {
+  /** A field of OpenAPI 2.0: a parameter in `formData`. */
+  #formField(path: Path): FieldContract {
     const { name, type, allowEmptyValue } = this.#schemas.typed(path) as Record<string, unknown>
     const { style, explodes } = this.#collection(path)
     const own = { name: String(name), explodes, allowsEmpty: allowEmptyValue === true, types: [] }
@@ -283,7 +285,7 @@ class ContractReader {
     return { headers, content: contentOf(produces.length === 0 ? ['application/json'] : produces, schema) }
   }
 
-  /** Header fields of a response: parameters in all but name and place. */
+  /** Returns the header fields of a response, which are described as parameters are. */
   #headers(path: Path): readonly ParameterContract[] {
     return this.#document.file.keys(path).flatMap(name => {
       const found = this.#document.objectAt([...path, name])
