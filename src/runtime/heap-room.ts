@@ -1,6 +1,7 @@
 /**
- * Room in the heap of this thread, and for bytes outside of it. A thread that reaches its limit within native code, as a parser of JSON is, ends the
- * whole process, because V8 cannot stop there; so what needs much memory asks first.
+ * Room in the heap of this thread, and for bytes outside of it. A thread that reaches the limit of its heap within
+ * native code, as a parser of JSON is, ends the whole process, because V8 cannot stop there; so what needs much memory
+ * asks first.
  */
 import { getHeapStatistics } from 'node:v8'
 import { resourceLimits } from 'node:worker_threads'
