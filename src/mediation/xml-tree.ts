@@ -15,7 +15,7 @@ export type XmlNode = XmlElementNode | string
 export type XmlChild = XmlNode | ArrayInstruction
 
 /** `<?xml-multiple name?>`: the elements of this name are an array in JSON, even if there is one or none. */
-export interface ArrayInstruction {
+interface ArrayInstruction {
   /** '' for the name of the next element. */
   readonly arrayOf: string
 }
