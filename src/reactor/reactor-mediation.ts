@@ -110,7 +110,7 @@ export class ReactorMediation {
     const { refuse, bug } = this.#services
     const countLate = (): void => metrics.add(METRIC.workerTimeouts, 1)
     const shared = { contexts, report, refuse, bug, countLate, timeoutMs: () => this.#timeoutMs }
-    this.#mounted = { workers: this.#workers.mounted, calls, ...shared }
+    this.#mounted = { workers: this.#workers.mounted, calls, store: this.#store, ...shared }
   }
 
   /** Builds what a reload changes; throws where that fails. The returned function applies it and cannot fail. */

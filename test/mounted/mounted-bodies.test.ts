@@ -232,3 +232,19 @@ test('a client that leaves in the middle of a short body starts nothing', async 
   await eventually('the end', () => gateway.metrics().counts.connectionsOpen === 0)
   assert.equal(gateway.metrics().counts.workerTasks, 0)
 })
+
+test('short bodies that are not whole hold no more memory than mediated ones: beyond, their requests begin', async t => {
+  const { workers } = planGateway([]).plan
+  const one = { ...workers.limits.plain, core: 1, max: 1, queueLength: 0 }
+  const limits = { ...workers.limits, plain: one }
+  const gateway = await startMounted(t, { workers: { ...workers, threads: { mediation: 1, background: 1 }, limits } })
+  const LENGTH = 262_144
+  const head = `POST /m/hash HTTP/1.1\r\nHost: h\r\nContent-Length: ${LENGTH}\r\n\r\n`
+  // 64 MiB in the memory of the reactor.
+  for (let at = 0; at < 260; at++) {
+    const client = await connectPeer(gateway.port)
+    t.after(() => client.destroy())
+    client.send(head + 'x'.repeat(LENGTH - 1))
+  }
+  await eventually('the requests that begin', () => gateway.metrics().counts.workerTasks > 0)
+})

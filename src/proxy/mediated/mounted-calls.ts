@@ -4,6 +4,7 @@ import type { HeldPermits } from '../../runtime/shared-permits.ts'
 import type { PendingFault } from '../exchange/api-mediation.ts'
 import type { ConnectionContexts, Report } from '../exchange/connection-context.ts'
 import type { Exchange } from '../exchange/exchange.ts'
+import type { BodyStore } from './body-store.ts'
 
 /** Posts to the thread that has a request. `transfer`: buffers of the message, which are moved. */
 export type MountedReply = (message: ToMounted, transfer?: readonly ArrayBuffer[]) => void
@@ -61,6 +62,8 @@ export interface MountedServices {
   /** By the transport of the client. */
   readonly workers: Readonly<Record<keyof ConnectionContexts, MountedService>>
   readonly calls: MountedCalls
+  /** Counts the bytes of requests that no thread has yet, beside those of mediated bodies. */
+  readonly store: Pick<BodyStore, 'hold' | 'release' | 'isFull'>
   readonly contexts: ConnectionContexts
   readonly report: Report
   /** Longest time without progress in milliseconds; 0: no limit. */

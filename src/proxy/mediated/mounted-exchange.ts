@@ -120,9 +120,13 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
     return this.isBlocked ? WRITE.PENDING : WRITE.DONE
   }
 
-  /** A flow in front may make a longer body than the client has announced. */
+  /**
+   * A flow in front may make a longer body than the client has announced. Where the reactor holds all the bytes that it
+   * may, the thread gets the rest as it comes.
+   */
   #openOnceWhole(): void {
-    if (this.#bodyState !== 'all' && this.#heldBytes <= WINDOW_BYTES) return
+    const mayGrow = this.#heldBytes <= WINDOW_BYTES && !this.#services.store.isFull
+    if (this.#bodyState !== 'all' && mayGrow) return
     this.#state = 'new'
     this.#openSoon()
   }
@@ -135,6 +139,7 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
     }
     this.#pieces.push(bytes)
     this.#heldBytes += length
+    this.#services.store.hold(length)
   }
 
   /** Sends what the thread takes now. One read is held, because the client is read only while bytes are asked for. */
@@ -149,9 +154,14 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
 
   #takeHeld(): Uint8Array {
     const bytes = this.#pieces.length === 1 ? this.#pieces[0]! : joined(this.#pieces, this.#heldBytes)
+    this.#dropHeld()
+    return bytes
+  }
+
+  #dropHeld(): void {
+    this.#services.store.release(this.#heldBytes)
     this.#pieces = []
     this.#heldBytes = 0
-    return bytes
   }
 
   #open(): void {
@@ -360,8 +370,7 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
 
   #end(): void {
     this.#state = 'ended'
-    this.#pieces = []
-    this.#heldBytes = 0
+    this.#dropHeld()
     this.#context.wheel.clear(this)
     this.#services.calls.remove(this.#id)
   }
