@@ -89,6 +89,8 @@ export class WorkerThreads {
   /** Takes over from the current one once it has all its threads. */
   #next: OpenPool | null = null
   #starting: Promise<void> | null = null
+  /** A pool is being opened. */
+  #isOpening = false
   /** Ends the pause before the next pool. */
   #pause: NodeJS.Timeout | null = null
   /** Pauses since a pool had all its threads. */
@@ -169,12 +171,15 @@ export class WorkerThreads {
 
   /** Starts a pool. It takes the tasks at once where no thread does, else when it has all its threads. */
   async #startPool(): Promise<void> {
+    this.#isOpening = true
     try {
       const pool = await this.#open()
       if (this.#state === 'closed') this.#end(pool)
       else if (this.#current === null || this.#current.piscina.threads.length === 0) this.#use(pool)
       else this.#next = pool
+      this.#isOpening = false
     } catch (error) {
+      this.#isOpening = false
       this.#options.report('error', 'worker failed', { CAUSE_OF_ERROR: causeOf(error as Error) })
       this.#startLater()
     }
@@ -216,7 +221,7 @@ export class WorkerThreads {
 
   /** Starts another pool after a pause, because threads are missing. */
   #startLater(): void {
-    if (this.#state !== 'open' || this.#next !== null || this.#pause !== null) return
+    if (this.#state !== 'open' || this.#isOpening || this.#next !== null || this.#pause !== null) return
     const { pauseMs, pauseMaxMs } = this.#watch
     const PAUSE_MS = Math.min(pauseMs * 2 ** this.#pauses, pauseMaxMs)
     this.#pauses++
