@@ -1,7 +1,7 @@
 /**
  * Child processes of the bench: pinned to a core, watched until they are ready, stopped with all their descendants.
- * They stay in the session of the bench: the kernel divides processors between sessions first (autogroup), so an
- * idle-priority loop in a session of its own would get half a processor.
+ * The processes stay in the session of the bench: the kernel divides processors between sessions first (autogroup), so
+ * an idle-priority loop in a session of its own would get half a processor.
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'

@@ -40,7 +40,7 @@ export interface ScenarioResult {
   /** Milliseconds that the speed probe took on the proxy's core after each round; shows how the machine drifts. */
   readonly probeMs: readonly number[]
   readonly peers: Readonly<Record<string, PeerResult>>
-  /** Of a paired scenario: cost of one peer relative to another. */
+  /** Result of a paired scenario: cost of one peer relative to another. */
   readonly comparisons?: readonly Comparison[]
   /** Sentences below the table. */
   readonly notes?: readonly string[]

@@ -15,7 +15,7 @@ interface ScenarioTable {
   readonly unit?: string
 }
 
-/** What a peer can do for a scenario; its configuration contains only what that capability needs. */
+/** A capability of a peer; its configuration contains only what that capability needs. */
 export type Capability =
   | 'requests'
   | 'two-cores'

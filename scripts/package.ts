@@ -18,7 +18,7 @@ const ROOT = resolve(import.meta.dirname, '..')
 const OUT = resolve(process.argv[2] ?? join(ROOT, 'dist'))
 /** Owner of the process in the container; the Containerfile has it too. */
 const USER = 65_532
-/** What npm packs without being told, as far as this project has it. */
+/** Files of this project that npm packs unasked. */
 const ALWAYS_PACKED = ['package.json', 'README.md', 'LICENSE']
 /** The folder of the built program, among the files of the package. */
 const BUNDLED = 'lib/'
@@ -116,7 +116,7 @@ function container(packed: string): string {
   return context
 }
 
-/** What the dynamic linker loads for Node, with the linker itself; nothing for a static binary. */
+/** Returns the files that the dynamic linker loads for Node, with the linker itself; none for a static binary. */
 function libraries(): readonly string[] {
   try {
     return execFileSync('ldd', [process.execPath], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).match(

@@ -52,7 +52,7 @@ interface Summary {
   failed: number
   readonly skipped: string[]
   readonly fileMs: Map<string, number>
-  /** Of the file's process and its programs. */
+  /** Figures of the file's process and its programs. */
   readonly processorMs: Map<string, number>
 }
 

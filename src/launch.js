@@ -32,7 +32,7 @@ function cacheFolder() {
     accessSync(packages, constants.W_OK)
   } catch {
     if (XDG_CACHE_HOME || HOME) return join(XDG_CACHE_HOME || join(HOME, '.cache'), 'sluice')
-    // Nothing is cached then.
+    // No code is cached then.
   }
   return join(packages, '.cache', 'sluice')
 }

@@ -5,7 +5,7 @@ import type { Capability } from '../scenarios.ts'
 
 export interface PeerOptions {
   readonly port: number
-  /** What the scenario needs. */
+  /** The capability that the scenario needs. */
   readonly capability: Capability
   readonly downloadPort: number
   readonly uploadPort: number

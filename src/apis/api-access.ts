@@ -1,5 +1,5 @@
 /**
- * Who may use an API, as `api.yaml` and the OpenAPI document declare it: security schemes, scopes and their roles,
+ * The access to an API, as `api.yaml` and the OpenAPI document declare it: security schemes, scopes and their roles,
  * subscription plans, tiers.
  */
 import { nearest } from '../config/nearest.ts'

@@ -12,8 +12,8 @@ export type LifecycleState = 'CREATED' | 'PROTOTYPED' | 'PUBLISHED' | 'BLOCKED' 
 export type Transport = 'http' | 'https'
 
 /**
- * What becomes of a request whose path holds `%2F`: refused; passed on as it is, as part of one segment; or decoded, as
- * the end of a segment.
+ * The treatment of a request whose path holds `%2F`: refused; passed on as it is, as part of one segment; or decoded,
+ * as the end of a segment.
  */
 export type EscapedSlashes = 'refuse' | 'pass' | 'decode'
 
@@ -133,7 +133,7 @@ export interface HardLimit {
 
 export const NO_HARD_LIMITS: HardLimits = { production: null, sandbox: null }
 
-/** Who may use an API, and under which plans. */
+/** The access to an API: its callers, and their plans. */
 export interface ApiAccess {
   /** Account of the publisher; '' if the project names none. */
   readonly provider: string

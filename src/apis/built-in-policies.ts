@@ -15,7 +15,7 @@ export interface PolicyParameter {
   readonly pattern: RegExp | null
   /** The value of the parameter must not be shown. */
   readonly isSecret?: boolean
-  /** What to write where the value is missing. */
+  /** The remedy where the value is missing. */
   readonly hint?: string
   /** Why a value other than the default, or any where there is none, has no effect. */
   readonly inert?: string
@@ -323,7 +323,7 @@ const regexThreats: BuiltInPolicy = {
 interface GuardrailRule {
   /** Parameters of the rule, with the attribute of each; '' for none. */
   readonly own: Readonly<Record<string, string>>
-  /** What to write where one of them is missing. */
+  /** The remedy where one of them is missing. */
   readonly hint?: string
   readonly others?: readonly PolicyParameter[]
   readonly inner?: BuiltInPolicy['elements']

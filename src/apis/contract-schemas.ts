@@ -164,7 +164,7 @@ export class ContractSchemas {
     }
   }
 
-  /** Read-only properties may not be in a request, and are not required there; write-only ones in a response. */
+  /** Forbids read-only properties in requests and write-only ones in responses, and does not require them there. */
   #hideProperties(
     schema: Schema,
     converted: Record<string, unknown>,

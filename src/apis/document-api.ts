@@ -80,7 +80,7 @@ function nameOf(title: string): string {
   return words.filter(word => word !== '' && !/^\.+$/.test(word)).join('-')
 }
 
-/** What the last segment of a base path looks like if it is a version: `v3`, `v1beta1`, `1.0`, `2023-10-01`. */
+/** Matches the last segment of a base path if it is a version: `v3`, `v1beta1`, `1.0`, `2023-10-01`. */
 const VERSION_LIKE = /^(?:v\d[\w.~-]{0,62}|\d{1,8}(?:\.\d{1,8}){0,4}|\d{4}-\d{2}-\d{2}[\w.~-]{0,32})$/i
 
 interface Address {

@@ -12,7 +12,7 @@ const AS_WRITTEN = yaml.FAILSAFE_SCHEMA.withTags(yaml.nullCoreTag, yaml.boolCore
 /** Keys of maps, and indexes of lists from 0. */
 export type Path = readonly (string | number)[]
 
-/** What a value violates, what to do, and how to show the value if it may hold credentials. */
+/** The rule that a value violates, the remedy, and how to show the value if it may hold credentials. */
 export type Violation = readonly [expected: string, hint: string, shown?: string]
 
 /** Diagnostics of one kind for one file; further ones are cut. */
@@ -240,7 +240,7 @@ function hasContent(value: unknown, depth = CONTENT_DEPTH_MAX, seen = new Set<ob
   return Object.values(value).some(each => hasContent(each, depth - 1, seen))
 }
 
-/** What the JSON parser says of a text, without pieces of it; it may name no position. Empty: it accepts the text. */
+/** The error of the JSON parser, without pieces of the text; it may name no position. Empty: it accepts the text. */
 function jsonError(source: string): { readonly offset?: number; readonly reason?: string } {
   try {
     JSON.parse(source)

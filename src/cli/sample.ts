@@ -1,6 +1,6 @@
 /**
- * What `start --sample` adds to a gateway: a sample backend, which listens at the production endpoint of the API named
- * Sample, and an application with a token for that API.
+ * The parts that `start --sample` adds to a gateway: a sample backend, which listens at the production endpoint of the
+ * API named Sample, and an application with a token for that API.
  */
 import { join } from 'node:path'
 import type { ApiDefinition } from '../apis/api-definition.ts'

@@ -9,7 +9,7 @@ export interface Key<T> {
   readonly kind: string
   readonly defaultValue: T
   readonly meaning: string
-  /** What a value must be, as a noun phrase for messages and the reference page. */
+  /** A noun phrase for a valid value, for messages and the reference page. */
   readonly expects: string
   /** '' where the value has no unit. */
   readonly unit: string

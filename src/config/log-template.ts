@@ -3,7 +3,7 @@
  * `LogFormat` (`%>s`). A text with a `$` before a letter is of nginx, any other one of Apache.
  */
 
-/** What a line can hold beside literal text and request fields, under the names of nginx where it has one. */
+/** Variables of a line, under the names of nginx where it has one; request fields are beside them. */
 const VARIABLES = [
   ...['remote_addr', 'remote_user', 'time_local', 'time_iso8601', 'msec', 'request', 'request_method', 'request_uri'],
   ...['uri', 'args', 'server_protocol', 'scheme', 'host', 'status', 'body_bytes_sent', 'request_body_bytes'],

@@ -1,6 +1,6 @@
 /**
  * The operator's modules for backend tokens (`[apim.jwt]`): one makes the token, one looks up the claims of a user.
- * They run in the control thread, so that a slow module delays only the requests that need it.
+ * The modules run in the control thread, so that a slow module delays only the requests that need it.
  */
 import { loadModule } from '../config/module-file.ts'
 import type { Configuration } from '../config/catalogue.ts'

@@ -1,5 +1,5 @@
 /**
- * What this node tells other nodes and hears from them: revoked tokens, subscriptions, policies, reports of usage, and
+ * Messages between this node and other nodes: revoked tokens, subscriptions, policies, reports of usage, and
  * decisions of traffic managers. Loaded only where a broker, a traffic manager or a receiver is configured.
  */
 import { randomUUID } from 'node:crypto'

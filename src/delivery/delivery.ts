@@ -69,7 +69,7 @@ export interface Delivery {
   readonly atMs: number
   /** JSON text, as it was accepted; '' where it is encrypted with another key. */
   readonly event: string
-  /** What the last attempt told, such as 'HTTP 202' or why it failed; '' before the first one. */
+  /** Outcome of the last attempt, such as 'HTTP 202' or why it failed; '' before the first one. */
   readonly cause: string
 }
 

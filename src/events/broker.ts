@@ -220,7 +220,7 @@ export class Broker {
     model.on('close', lost)
     channel.on('close', () => lost())
     this.#context.metrics.add(METRIC.brokerDown, -1)
-    // What was not confirmed is sent again: a receiver knows repeated events.
+    // Events that were not confirmed are sent again: a receiver knows repeated ones.
     this.#outgoing = [...this.#unconfirmed, ...this.#outgoing]
     this.#unconfirmed.clear()
     this.#connected()

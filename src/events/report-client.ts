@@ -99,7 +99,7 @@ class Reporter {
     this.#context.metrics.add(METRIC.trafficManagerDown, this.#phase === 'up' ? 0 : -1)
     this.#phase = 'closed'
     clearTimeout(this.#timer)
-    // What is written reaches the traffic manager.
+    // Bytes that are written reach the traffic manager.
     this.#socket.end()
     this.#socket.unref()
   }

@@ -4,9 +4,9 @@
  */
 
 interface Advice {
-  /** What happened. `{when}` stands for the phrase of the protocol state, from STATE_PHRASES. */
+  /** A sentence that tells what happened. `{when}` stands for the phrase of the protocol state, from STATE_PHRASES. */
   readonly summary: string
-  /** What the operator checks, most likely cause first. */
+  /** Steps for the operator, the most likely cause first. */
   readonly checks: readonly string[]
   /** Configuration keys that have an influence. */
   readonly keys: readonly string[]

@@ -22,7 +22,7 @@ export interface ExchangeView {
   readonly status: number
   /** Milliseconds since the request began. */
   readonly latencyMs: number
-  /** What handlers keep for later phases of the same exchange; plain data. */
+  /** Values that handlers keep for later phases of the same exchange; plain data. */
   readonly attributes: Record<string, unknown>
   /** Value of a field of the message, in any case; undefined for none, and in the phase `end`. */
   field(name: string): string | undefined
@@ -38,7 +38,7 @@ export interface HandlerModule {
   readonly end?: (view: ExchangeView) => unknown
 }
 
-/** What a view is made of, as plain data. */
+/** The facts of a view, as plain data. */
 export type ViewFacts = Omit<ExchangeView, 'field' | 'setField' | 'removeField'>
 
 export interface FieldEdit {

@@ -26,7 +26,7 @@ interface HandlerServices {
   readonly report: (level: 'error', event: string, fields: Record<string, string | number>) => void
   /** Milliseconds that only rise. */
   readonly nowMs: () => number
-  /** Of the handlers, by their places; and the place of this reactor there. */
+  /** States of the handlers by their places; `reactor`: the place of this reactor there. */
   readonly states: ModuleStates
   readonly reactor: number
   /** Phases behind the request that threads run, or that wait for one; more are lost. */
@@ -176,7 +176,7 @@ export class HandlersFilter implements DescribedFilter, HandlerPhases {
     return all
   }
 
-  /** Runs a later phase on a thread; nobody waits for it but the phase `end` of the same exchange. */
+  /** Runs a later phase on a thread; only the phase `end` of the same exchange waits for it. */
   #tell({ name }: LoadedHandler, run: HandledExchange, task: HandlerTask): void {
     const { phase } = task.facts
     // Requests wait for the same threads, and a flood of refused ones must not take their places.
@@ -204,7 +204,7 @@ export class HandlersFilter implements DescribedFilter, HandlerPhases {
     }
   }
 
-  /** A synchronous handler has returned a promise, for which nobody waits. */
+  /** Logs that a synchronous handler has returned a promise, whose result is ignored. */
   #waitsInVain(name: string, phase: Phase, result: Promise<unknown>): Outcome {
     // A rejection that nobody handles would end the thread.
     result.catch(() => undefined)
@@ -212,7 +212,7 @@ export class HandlersFilter implements DescribedFilter, HandlerPhases {
     return FAILED
   }
 
-  /** A handler on this thread has left an error behind, of which no call of it hears. `name`: '' if unknown. */
+  /** Logs an error that a handler has left behind on this thread, outside of its calls. `name`: '' if unknown. */
   failedDetached(name: string, error: unknown): void {
     this.failed(name, 'detached', causeOf(error))
   }

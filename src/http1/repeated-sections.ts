@@ -67,8 +67,9 @@ export class RepeatedSection<Decoded> {
 }
 
 /**
- * What the next connection of a peer is expected to begin with: the section that was kept last. Clients that open a
- * connection for each request repeat their fields as well. One per client address on a listener, and per backend.
+ * The section that the next connection of a peer is expected to begin with: the one that was kept last. Clients that
+ * open a connection for each request repeat their fields as well. One per client address on a listener, and per
+ * backend.
  */
 export class ExpectedSection<Decoded> {
   #section: RepeatedSection<Decoded> | null = null

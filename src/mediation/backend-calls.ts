@@ -94,7 +94,7 @@ export function hasDestination({ to }: Message): boolean {
   return /^https?:/i.test(to)
 }
 
-/** What the reactor needs of the properties: the others may be long. */
+/** The properties that the reactor needs: the others may be long. */
 function stateForTemplates({ state }: TransferredMessage): MessageState {
   const { default: own, to } = state
   const read = own.filter(([name]) => OF_TEMPLATES.test(name))

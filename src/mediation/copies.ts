@@ -153,7 +153,7 @@ export class Gathering {
   }
 }
 
-/** What a copy has come to. `error`: what its run has thrown; null for nothing. */
+/** The outcome of a copy. `error`: what its run has thrown; null for nothing. */
 interface CopyResult {
   readonly copy: Message
   readonly goesOn: boolean
@@ -205,7 +205,7 @@ export async function runInBackground(copies: readonly Message[], sequence: stri
     const services = servicesOf(copy)
     const { api, flow, own, trace } = services
     const message = services.transfer(copy)
-    // Nobody waits for the copy, so that its calls hold no permit that they could wait for.
+    // No task waits for the copy, so that its calls hold no permit that they could wait for.
     const calls = { ...services.calls, plain: 0, secured: 0 }
     const common = { kind: 'flow', api, flow, own, sequences: [sequence], message, calls, copiesMax } as const
     const task = trace === null ? common : { ...common, trace }

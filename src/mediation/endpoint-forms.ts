@@ -24,7 +24,7 @@ export function withEndpointForms(plan: SequencePlan, files: EndpointFiles): Seq
   return { ...plan, steps: JSON.parse(text) as SequencePlan['steps'] }
 }
 
-/** What matters to mediators; null: nothing. */
+/** Returns the form if it matters to mediators, else null. */
 function requestsOf(form: EndpointForm): EndpointForm | null {
   return changesRequests(form) ? form : null
 }

@@ -47,9 +47,9 @@ export interface EndpointForm {
   /** Path and query of the message follow those of the URL: not for `<http>`, which names the whole URL. */
   readonly appendsPath: boolean
   readonly address: EndpointAddress
-  /** What the endpoint sets on requests for it; may hold secrets. Left out: nothing. */
+  /** Properties that the endpoint sets on requests for it; may hold secrets. Left out: none. */
   readonly properties?: readonly EndpointProperty[]
-  /** Of the file of a single endpoint: its settings as a member of a group. */
+  /** Settings of a single endpoint of a file as a member of a group. */
   readonly asMember?: EndpointSettings
 }
 

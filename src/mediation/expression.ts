@@ -25,18 +25,18 @@ export type Expression =
   | { readonly kind: 'negative'; readonly of: Expression }
   /** The time: milliseconds since 1970, or in a pattern. */
   | { readonly kind: 'clock'; readonly pattern: string }
-  /** Of `${…}`: a path into a value. */
+  /** A path into a value, in `${…}`. */
   | { readonly kind: 'path'; readonly of: Expression; readonly path: JsonPath }
-  /** Of `${…}`: a path whose filters compare with values from elsewhere; it begins at `{ of, outer }`. */
+  /** A path in `${…}` whose filters compare with values from elsewhere; it begins at `{ of, outer }`. */
   | {
       readonly kind: 'filter'
       readonly of: Expression
       readonly path: JsonPath
       readonly outer: readonly Expression[]
     }
-  /** Of `${…}`: an operator or function; `name`: a row of VALUE_FUNCTIONS. */
+  /** An operator or function in `${…}`; `name`: a row of VALUE_FUNCTIONS. */
   | { readonly kind: 'apply'; readonly name: string; readonly of: readonly Expression[] }
-  /** Of `${…}`. */
+  /** A choice in `${…}`. */
   | {
       readonly kind: 'choice'
       readonly condition: Expression

@@ -6,9 +6,9 @@ import type { ResourceDefinition } from '../apis/api-definition.ts'
 import type { MediatorPlan, SequencePlan } from './sequence-plan.ts'
 
 /**
- * What a flow needs, in rising order. `nothing`: it has no step. `constant`: it sets and removes constant fields alone,
- * so that it is one edit of the head, made at deployment. `heads`: it reads and changes heads, and never waits: it runs
- * on the reactor. `worker`: it reads or makes a body, or waits: it runs on a worker.
+ * The needs of a flow, in rising order. `nothing`: it has no step. `constant`: it sets and removes constant fields
+ * alone, so that it is one edit of the head, made at deployment. `heads`: it reads and changes heads, and never waits:
+ * it runs on the reactor. `worker`: it reads or makes a body, or waits: it runs on a worker.
  */
 export type FlowNeeds = 'nothing' | 'constant' | 'heads' | 'worker'
 

@@ -87,7 +87,7 @@ export class FlowCounter {
     return [...this.#counts.values()]
   }
 
-  /** What was counted; counts begin again. */
+  /** Returns the counts, which begin again. */
   take(): readonly StepCounts[] {
     const counts = this.all()
     this.#counts.clear()
@@ -113,7 +113,7 @@ export class FlowStatistics {
     this.#timer ??= setTimeout(() => this.flush(), this.#settings.intervalMs).unref()
   }
 
-  /** Reports what was counted since the last report. */
+  /** Reports the counts since the last report. */
   flush(): void {
     if (this.#timer === null) return
     clearTimeout(this.#timer)

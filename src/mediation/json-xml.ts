@@ -36,7 +36,7 @@ export function elementWithin(json: Json): XmlElementNode {
   return isElement ? elementsOf(root)[0]! : root
 }
 
-/** Of faults alone: the format that the client asked for (faults/fault-message.ts). */
+/** Property of faults alone: the format that the client asked for (faults/fault-message.ts). */
 const OF_FAULTS = 'FAULT_MESSAGE_TYPE'
 
 /** The payload to write: the only member of a JSON fault is the root of its XML, `<fault>` as documented. */
@@ -55,7 +55,7 @@ export function nodesOfJson(json: Json): readonly XmlChild[] {
 /** JSON of XML payloads, as long as the payloads are in use. */
 const views = new WeakMap<Payload, Json>()
 
-/** What JSONPath sees of a payload: JSON, or what XML is in JSON, of SOAP the content of the Body; else undefined. */
+/** The payload as JSONPath sees it: JSON, XML as JSON, of SOAP the content of the Body; else undefined. */
 export function jsonView(message: Message): Json | undefined {
   const { payload } = message
   if (payload?.kind !== 'xml') return message.json

@@ -19,7 +19,7 @@ export interface DomNode {
   readonly firstChild: DomNode | null
   readonly nextSibling: DomNode | null
   readonly parentNode: DomNode | null
-  /** Of attributes. */
+  /** The element of an attribute. */
   readonly ownerElement?: DomNode | null
   readonly ownerDocument: {
     createTextNode(text: string): DomNode

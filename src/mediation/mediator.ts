@@ -48,7 +48,7 @@ interface Mediator<Settings> {
   readonly text?: 'allowed'
   /** Returns plain data, or undefined after it has reported an error. */
   parse(element: XmlElement, parser: SequenceParser): Settings | undefined
-  /** What the mediator needs, with all that it runs. */
+  /** The needs of the mediator, with those of all that it runs. */
   needs(settings: Settings, context: NeedsContext): FlowNeeds
   compile(settings: Settings, context: CompileContext): Run
 }

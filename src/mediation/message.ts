@@ -125,7 +125,7 @@ export class Message {
   endpoint = ''
   /** The message is a backend's response. */
   isFromBackend = false
-  /** What the sequence has read is not the same for every request: another request may get another response. */
+  /** The sequence has read values that differ by request: another request may get another response. */
   dependsOnRequest = false
   enteredSequences = 0
   /** Mediators that have run. */
@@ -208,7 +208,7 @@ export class Message {
     this.#bodyState = 'read'
   }
 
-  /** What builds the received body; null for none. */
+  /** The source of the received body; null for none. */
   get bodySource(): BodySource | null {
     return this.#body
   }
@@ -321,7 +321,7 @@ export class Message {
     return secrets.length === 0 ? { ...state, ...to } : { ...state, ...to, secrets }
   }
 
-  /** What the next flow of the same exchange sees: nothing that was about this message only. */
+  /** Returns the state for the next flow of the same exchange, without properties of this message alone. */
   stateForNextFlow(): MessageState {
     const state = this.state()
     return { ...state, axis2: state.axis2.filter(([name]) => !OF_ONE_MESSAGE.includes(name)) }

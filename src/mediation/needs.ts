@@ -7,7 +7,7 @@ import type { Branch, MediatorPlan, SequencePlan } from './sequence-plan.ts'
 /** A sequence by its name; undefined: there is none. */
 export type SequenceLookup = (name: string) => SequencePlan | undefined
 
-/** What the parts of a mediator need. */
+/** Computes the needs of the parts of a mediator. */
 export interface NeedsContext {
   /** `worker` for an expression that reads the body, else `heads`. */
   expression(expression: Expression): FlowNeeds

@@ -1,6 +1,6 @@
 /**
- * What expressions read outside of messages (D740): variables of the environment, which are secrets, and properties of
- * the system.
+ * Values outside of messages that expressions read (D740): variables of the environment, which are secrets, and
+ * properties of the system.
  */
 import type { SecretValues } from './secret-values.ts'
 
@@ -31,7 +31,7 @@ export function isVariableName(name: string): boolean {
   return NAME.test(name)
 }
 
-/** Returns what reads a variable of the environment, '' for one that is not set, and notes that its value is secret. */
+/** Returns a function that reads a variable of the environment, '' if unset, and notes that its value is secret. */
 export function environmentReader(name: string): (secrets: SecretValues) => string {
   // The environment of a process does not change.
   const value = process.env[name] ?? ''

@@ -1,6 +1,6 @@
 /**
- * What schemas of operators and of contracts share: rules of JSON Schema that hold for messages of clients, where Ajv
- * takes names that every object inherits for properties, calls functions that a client names, or needs quadratic time.
+ * Rules for schemas of operators and of contracts, which hold for messages of clients: Ajv by itself takes names that
+ * every object inherits for properties, calls functions that a client names, or needs quadratic time.
  */
 import { compilePattern } from '../runtime/pattern.ts'
 

@@ -13,7 +13,7 @@ export class ScriptMessage {
   #parsed: unknown
   #to: string
   #response: boolean
-  /** What the script has made of the payload. */
+  /** The payload as the script has changed it. */
   #made: 'nothing' | 'payload' = 'nothing'
 
   /** `state`: JSON of a `ScriptState`. */

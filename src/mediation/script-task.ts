@@ -1,4 +1,4 @@
-/** What a worker and a script thread say to each other: a message as a script sees it, and what the script changed. */
+/** Messages between a worker and a script thread: a message as a script sees it, and the changes of the script. */
 
 /** Scopes of properties, as scripts name them. */
 export type ScriptScope = 'default' | 'axis2' | 'transport' | 'operation' | 'variable'

@@ -40,7 +40,7 @@ export const NO_SEQUENCES: SequenceSet = {
 
 /** Flows of extension sequences, as the ends of their names spell them. */
 export type ExtensionFlow = 'In' | 'Out' | 'Fault'
-/** What the names of the extension sequences of every API begin with: that of homes of the reference platform, ours. */
+/** Prefixes of the names of extension sequences of every API: that of homes of the reference platform, then ours. */
 export const EXTENSION_PREFIXES = ['WSO2AM--Ext', 'Sluice--Ext']
 /** Whether a sequence of this name may run in a flow of APIs. */
 export function isOfFlow(name: string): boolean {

@@ -1,5 +1,5 @@
 /**
- * What a task on a worker asks of its reactor: requests to backends, copies of messages for the background pool, and
+ * Calls of a task on a worker to its reactor: requests to backends, copies of messages for the background pool, and
  * kept responses. Mediators see the interface `TaskServices`; the calls are what it posts.
  */
 import type { CallChain } from '../http1/call-chain.ts'
@@ -78,7 +78,7 @@ export interface TaskServices {
   /** Identity of the API. */
   readonly api: string
   readonly flow: FlowTask['flow']
-  /** Those of bodies, which payloads and properties of sequences obey too. */
+  /** Limits of bodies, which payloads and properties of sequences obey too. */
   readonly limits: BodyLimits
   /** Names the endpoint of the API (`FlowTask.own`); 0: nothing can be sent to it. */
   readonly own: number
@@ -104,7 +104,7 @@ export interface TaskServices {
   respond(copy: Message): Promise<false>
   /** The payload of a text or of bytes of that content type. Throws MediationFault. */
   parse(content: string | Uint8Array, contentType: string): Payload | null
-  /** The time of the task is over: nobody waits for its result. */
+  /** Tells whether the time of the task is over, so that its result has no receiver. */
   isOver(): boolean
   /** Rejects with CallFailed. */
   call<One extends TaskCall>(call: One): Promise<TaskCallResults[One['kind']]>

@@ -1,11 +1,11 @@
 /** Properties by which sequences of the reference platform steer its transport and its mediation. */
 
-/** Those that act on whole messages: they decide about the body or the status, or ask for a length. */
+/** Properties that act on whole messages: they decide about the body or the status, or ask for a length. */
 export const OF_WHOLE_MESSAGES: readonly string[] = [
   ...['messageType', 'NO_ENTITY_BODY', 'DISABLE_CHUNKING', 'FORCE_HTTP_CONTENT_LENGTH', 'FAULTS_AS_HTTP_200'],
 ]
 
-/** Those without effect here in the scopes axis2 and default, and what to do instead. */
+/** Remedies by property: these have no effect here in the scopes axis2 and default. */
 export const WITHOUT_EFFECT: Readonly<Record<string, string>> = {
   'FORCE_HTTP_1.0': 'remove it: backends get HTTP/1.1',
   NO_KEEPALIVE: 'remove it: the keys of [transport.passthru_http] limit idle connections',

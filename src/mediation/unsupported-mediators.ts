@@ -35,7 +35,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   ntlm: 'use the endpoint security of the API',
 }
 
-/** What to do instead; undefined for an element that is no mediator of the reference platform. */
+/** Returns the remedy; undefined for an element that is no mediator of the reference platform. */
 export function remedyOf(name: string): string | undefined {
   const known = Object.keys(REMEDIES).find(each => each.toLowerCase() === name.toLowerCase())
   return known === undefined ? undefined : REMEDIES[known]

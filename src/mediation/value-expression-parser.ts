@@ -9,7 +9,7 @@ import { SCOPES } from './message.ts'
 import { isVariableName } from './outer-values.ts'
 import { VALUE_FUNCTIONS } from './value-functions.ts'
 
-/** What an expression needs of its surroundings. */
+/** The services that the parser of an expression uses. */
 interface Context {
   jsonPath(text: string): JsonPath
   /** `variable`: the path goes into that variable; '' for the payload. */
@@ -36,7 +36,7 @@ const NAME = /[A-Za-z_][\w]*/y
 const STRING = /"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'/y
 const MEMBER = /\.([\w-]*[A-Za-z_][\w-]*)|\[\s*(?:"([^"]*)"|'([^']*)')\s*\]/y
 const ROOTS = ['payload', 'vars', 'headers', 'properties', 'props', 'params', 'configs', 'var', 'config']
-/** What parameters are as properties. */
+/** Prefixes of parameters as names of properties. */
 const PARAMETERS: Readonly<Record<string, string>> = {
   queryParams: 'query.param.',
   pathParams: 'uri.var.',
@@ -305,7 +305,7 @@ class ValueExpressionParser {
     return text
   }
 
-  /** What stands for a value in the text of a path. A path into the payload is left to the library. */
+  /** Returns the text that stands for a value in a path. The library evaluates a path into the payload. */
   #outer(name: string, outer: Expression[]): string {
     if (name !== '$' && !ROOTS.includes(name)) return name
     const isPayload = name === '$' || name === 'payload'

@@ -1,5 +1,5 @@
 /**
- * What a reactor and its workers say to each other: tasks, results, and calls of a task to backends. Plain data, which
+ * Messages between a reactor and its workers: tasks, results, and calls of a task to backends. Plain data, which
  * a structured clone copies; bodies are transferred, not copied.
  */
 import type { CallChain } from '../http1/call-chain.ts'
@@ -32,7 +32,7 @@ export type TransferredBody =
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
   | { readonly kind: 'file'; readonly path: string; readonly length: number }
 
-/** What a message keeps from the request flow to the response flow and the fault flow. */
+/** The state of a message from the request flow to the response flow and the fault flow. */
 export interface MessageState {
   readonly default: readonly (readonly [string, Value])[]
   readonly axis2: readonly (readonly [string, Value])[]
@@ -55,16 +55,16 @@ export interface FlowTask {
   /** Names of the sequences that run in order. */
   readonly sequences: readonly string[]
   readonly message: TransferredMessage
-  /** Of a request flow whose response flow gathers the responses to copies that the task sends. */
+  /** Where the response flow of this request flow gathers the responses to copies that the task sends. */
   readonly gathering?: TaskGathering
   /**
    * Set for a request flow and its copies in the background: names the endpoint of the API in calls of the task
    * (`BackendRequest.own`). 0, or left out: none.
    */
   readonly own?: number
-  /** What calls of the task are nested in; left out: FIRST_CALL. */
+  /** The chain in which calls of the task are nested; left out: FIRST_CALL. */
   readonly calls?: CallChain
-  /** What calls of the task continue; left out: they pass the fields of the message on. */
+  /** The trace that calls of the task continue; left out: they pass the fields of the message on. */
   readonly trace?: TraceLink
   /** Copies that the task may make, of a task in the background; left out: as many as a message of a client. */
   readonly copiesMax?: number

@@ -11,7 +11,7 @@ export interface XmlElementNode {
 /** A string is text. */
 export type XmlNode = XmlElementNode | string
 
-/** What an element holds. Other processing instructions and comments are not kept. */
+/** A child of an element. Other processing instructions and comments are not kept. */
 export type XmlChild = XmlNode | ArrayInstruction
 
 /** `<?xml-multiple name?>`: the elements of this name are an array in JSON, even if there is one or none. */

@@ -26,7 +26,7 @@ interface NodeSet {
   tree: object | null
 }
 
-/** What of the library is replaced. */
+/** The parts of the library that are replaced. */
 export interface XPathInternals {
   readonly Step: { readonly DESCENDANTORSELF: number }
   readonly PathExpr: {
@@ -87,7 +87,7 @@ export function boundXPath({ Step: { DESCENDANTORSELF }, PathExpr, XNodeSet: { p
     let from: Iterable<DomNode> = nodes
     for (const step of steps) {
       const found = new Set<DomNode>()
-      // What is found already has its descendants found, too.
+      // A node that is found already has its descendants found, too.
       const isWhole = step.axis === DESCENDANTORSELF && step.predicates.length === 0
       for (const node of from) {
         if (isWhole && found.has(node)) continue

@@ -99,7 +99,7 @@ export interface MountedRequest {
   readonly hasClientEnded: boolean
 }
 
-/** Who calls, as the filters of the gateway have found out. */
+/** The caller, as the filters of the gateway have authenticated it. */
 export interface MountedCaller {
   /** `none`: the operation needs no credentials. */
   readonly method: 'oauth2' | 'api_key' | 'basic' | 'mutual_tls' | 'none'

@@ -1,5 +1,5 @@
 /**
- * What each thread says of itself, in its column of the metrics: how late its event loop comes to a timer, and its
+ * Measures of each thread in its column of the metrics: how late its event loop comes to a timer, and its
  * memory. A timer that runs anyway is the measure: `monitorEventLoopDelay` wakes a thread a hundred times a second.
  */
 import { MEMORY_KINDS, type MemoryKind, writeMemory } from '../runtime/thread-memory.ts'

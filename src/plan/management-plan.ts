@@ -12,7 +12,7 @@ import { openFileLimit, reservedConnections } from './descriptor-planning.ts'
 import { nodeComponents } from './node-components.ts'
 import type { ListenAddress } from './ports.ts'
 
-/** Who may reach a part of the listener. */
+/** The networks that may reach a part of the listener. */
 export interface AccessGatePlan {
   /** Allowed networks beside this machine; null for everybody. */
   readonly networks: readonly string[] | null

@@ -78,7 +78,7 @@ export function mediationPlan(
     names.length === 0 ? NO_FLOW : { sequences: names, needs: needsOf(names, lookup) }
   const responseFlow = (names: readonly string[]): FlowPlan =>
     gathersCopies(names, lookup) ? { ...flow(names), gathers: true } : flow(names)
-  // What the flow leaves unanswered is worded as other faults are. That sequence always runs on the reactor.
+  // A fault that the flow leaves unanswered is worded as others are. That sequence always runs on the reactor.
   const faultFlow = (names: readonly string[]): FlowPlan =>
     names.length === 0 || !files.has(LAST_FAULT)
       ? flow(names)
@@ -101,7 +101,7 @@ export function mediationPlan(
   return isEmpty(flows) && ofOperations.every(([, each]) => isEmpty(each)) ? null : plan
 }
 
-/** What `checkHandshakes` has found. */
+/** The result of `checkHandshakes`. */
 interface HandshakeDiagnostics {
   readonly errors: readonly Diagnostic[]
   readonly warnings: readonly Diagnostic[]

@@ -1,4 +1,4 @@
-/** What a reactor and a worker thread say to each other about requests to mounted APIs. Plain data. */
+/** Messages between a reactor and a worker thread about requests to mounted APIs. Plain data. */
 import type { MountedCaller } from '../mounted/interface.ts'
 
 /** Bytes of a body that one side sends before the other has asked for more. */

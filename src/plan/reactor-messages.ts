@@ -18,7 +18,7 @@ export type ReactorCall =
       readonly kind: 'watch'
       readonly correlationId: string
       readonly waitMs: number
-      /** What the trace keeps of messages; left out: nothing. */
+      /** Parts of messages that the trace keeps; left out: none. */
       readonly collects?: { readonly payloads: boolean; readonly properties: boolean }
     }
   /** The trace of the watched exchange once it is over or no longer watched for; null: the reactor never saw it. */

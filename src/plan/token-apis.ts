@@ -1,6 +1,6 @@
 /**
  * The APIs `/token` and `/revoke` on the ports of the gateway, which lead to the key manager of this or another node.
- * They ask for no credentials themselves, and a declared API with one of these paths wins.
+ * The gateway asks for no credentials there, and a declared API with one of these paths wins.
  */
 import { NO_SCHEME } from '../apis/api-access.ts'
 import { type ApiDefinition, DEFAULT_ENDPOINT_SETTINGS, NO_ENDPOINTS, NO_HARD_LIMITS } from '../apis/api-definition.ts'

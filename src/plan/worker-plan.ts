@@ -42,7 +42,7 @@ export interface WorkerSettings {
   readonly scripts: ScriptSettings
 }
 
-/** What a waiting task holds beside its body: its head and state. */
+/** Bytes that a waiting task holds beside its body: its head and state. */
 export const TASK_BYTES = 1024
 
 /** Worker threads of the whole process, of both kinds, with one per reactor for long bodies. */
@@ -55,7 +55,7 @@ export function scriptThreadsEach(threads: number, workers: number): number {
   return Math.max(1, Math.floor(threads / workers))
 }
 
-/** What all tasks of a thread need. It goes as JSON, made once for all threads of a pool. */
+/** The data for all tasks of a thread. It goes as JSON, made once for all threads of a pool. */
 export interface WorkerPlan {
   readonly logLevel: string
   /** The home folder, for modules of the operator. */

@@ -1,6 +1,6 @@
 /**
- * What the primary does for the access log: tries the file before a start, rotates it, and writes what reactors hand
- * over to standard output or to syslog.
+ * The access log in the primary: tries the file before a start, rotates it, and writes lines of reactors to
+ * standard output or to syslog.
  */
 import { closeSync, constants, openSync, readFileSync } from 'node:fs'
 import type { Configuration } from '../config/catalogue.ts'

@@ -144,7 +144,7 @@ export class ApiService {
 
   /** `name`: of an API, with or without version, or a path. Rejects with CommandRefused. */
   async show(name: unknown): Promise<ApiDetails> {
-    // Nothing else in the primary needs the filters.
+    // Only this part of the primary needs the filters.
     const { describeFilterChain } = await import('../filters/build-chain.ts')
     const api = this.#find(name)
     const [definition, plan] = api

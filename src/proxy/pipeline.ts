@@ -149,7 +149,7 @@ function send(exchange: Exchange, pipeline: Pipeline): void {
   else proceed(exchange, outcome, pipeline)
 }
 
-/** What the gateway answers to OPTIONS in place of the target (RFC 9110 7.6.2, D14); undefined: the request goes on. */
+/** The own answer to OPTIONS in place of the target (RFC 9110 7.6.2, D14); undefined: the request goes on. */
 function checkMaxForwards({ head, resourcePath }: Exchange): Outcome | undefined {
   const left = spendForward(arena.bytes, head!)
   if (left === FORWARDS_INVALID) return FORWARDS_REFUSED

@@ -1,6 +1,6 @@
 /**
  * The client connections of one reactor: its listeners, admission, PROXY headers, and the connections that are open.
- * Nothing here runs per request.
+ * No function here runs per request.
  */
 import { Parser } from '../http1/llhttp.ts'
 import { MessageReader } from '../http1/message-reader.ts'

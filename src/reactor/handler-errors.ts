@@ -35,7 +35,7 @@ export function takeErrorsOf(
   })
 }
 
-/** How a stack names the module, which `config/module-file.ts` has loaded; '' where its file is not there. */
+/** Returns the text by which a stack names a module that `config/module-file.ts` has loaded; '' without its file. */
 function placeOf(home: string, path: string): string {
   try {
     return `${pathToFileURL(realpathSync(resolve(home, path))).href}?`

@@ -28,7 +28,7 @@ export interface HandlerThreadData {
 
 interface LoadedHandlers {
   readonly filter: HandlersFilter
-  /** Takes the errors that handlers leave behind, on a thread of which nothing else hears of such errors. */
+  /** Takes errors that handlers leave behind on this thread, which must have no other listener for them. */
   takeErrors(): void
   close(): void
 }

@@ -24,7 +24,7 @@ async function run({ path, facts, fields }: HandlerTask): Promise<HandlerReply> 
   try {
     const call = await callOf(path, facts.phase)
     const goesOn = (await call(view)) !== false
-    // What the attributes hold must be plain data; JSON says whether they are.
+    // Attributes must be plain data; JSON says whether they are.
     const attributes = JSON.parse(JSON.stringify(view.attributes)) as Record<string, unknown>
     return { kind: 'done', goesOn, changes, attributes }
   } catch (error) {
@@ -34,7 +34,7 @@ async function run({ path, facts, fields }: HandlerTask): Promise<HandlerReply> 
   }
 }
 
-// What a handler leaves behind must not end the thread under the next one.
+// An error that a handler leaves behind must not end the thread under the next one.
 process.on('unhandledRejection', () => undefined)
 const { memory } = workerData as { readonly memory?: Float64Array }
 const report = memory === undefined ? null : new MemoryReport(memory)

@@ -120,7 +120,7 @@ export class ReactorWorkers {
     await this.#work?.stop()
   }
 
-  /** Nobody waits for aborted jobs any more. */
+  /** Ends the wait for aborted jobs. */
   giveUpWork(): void {
     this.#work?.giveUp()
   }

@@ -159,7 +159,7 @@ export class WorkScheduler {
     let state: 'runs' | 'aborted' | 'over' = 'runs'
     const ended = (error: unknown): void => {
       if (state === 'over') return
-      // What an abort interrupts may throw whatever it likes.
+      // Work that an abort interrupts may throw anything.
       const failure = error === null || state === 'aborted' ? null : failureOf(error, 'job')
       state = 'over'
       this.#running--

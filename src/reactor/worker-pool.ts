@@ -44,7 +44,7 @@ const COUNTS = {
 } as const
 export type PoolKind = keyof typeof COUNTS
 
-/** What a reload may change. */
+/** Settings that a reload may change. */
 interface WorkerPoolSettings {
   readonly limits: PermitLimits
   /** Longest time from the call to the result in milliseconds; 0: no limit. */
@@ -73,7 +73,7 @@ interface PoolTask {
 }
 
 interface Job extends PoolTask {
-  /** What waits in the queue; the body alone. */
+  /** Bytes that the task takes in the queue: in memory alone. */
   readonly bytes: number
   /** Length of the body, wherever it is. */
   readonly bodyBytes: number

@@ -160,7 +160,7 @@ export class SharedPermits {
   readonly #cells: Cells
   readonly #lock: OwnerLock
   readonly #thread: number
-  /** What this thread knows of itself. Its column says the same, but for changes while the lock was not free. */
+  /** The state of this thread. Its column says the same, but for changes while the lock was not free. */
   readonly #running: number[]
   /** In the order of their arrival. */
   readonly #waiting: Set<Waiting>[]
@@ -295,7 +295,7 @@ export class SharedPermits {
     return this.republish(row, limits)
   }
 
-  /** What has changed while the lock was not free is to be told by `republish`. */
+  /** Tells whether `republish` has to tell others of changes, made while the lock was not free. */
   isStale(row: number): boolean {
     return this.#stale.has(row)
   }

@@ -1,6 +1,6 @@
 /**
  * Texts of counters in shared memory: the key of each slot, and the names of policies, which slots refer to by number.
- * They are for commands and the state file; keys are told apart by their hashes.
+ * Commands and the state file show these labels; keys are told apart by their hashes.
  */
 import { escapeControls } from '../observe/escape.ts'
 

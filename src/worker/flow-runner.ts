@@ -97,7 +97,7 @@ class Flow {
   /** Bodies of the messages of this task, by what builds them. */
   readonly #bodies = new WeakMap<BodySource, TransferredBody>()
   readonly #services: TaskServices
-  /** Of copies in the response flow. */
+  /** Services of copies in the response flow. */
   readonly #ofResponses: TaskServices
   /** Calls to backends that the task waits for. */
   #callsOut = 0

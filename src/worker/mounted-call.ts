@@ -98,7 +98,7 @@ export class MountedCall {
     try {
       return await this.#respond(await api.handle(this.#request))
     } catch (error) {
-      // Nobody waits: what the abort has interrupted may throw whatever it likes.
+      // The implementation that the abort has interrupted may throw anything.
       if (this.#state !== 'open') return STREAMED
       const failure = error instanceof BodyTooLong ? 'too-long' : error instanceof InvalidResponse ? 'invalid' : 'threw'
       const cause = error instanceof InvalidResponse ? error.message : causeOf(error)

@@ -62,7 +62,7 @@ export class MountedRequestView implements MountedRequest {
     return values.length === 0 ? undefined : values.join(', ')
   }
 
-  /** Nobody waits for the response. */
+  /** Aborts the request, because no client waits for the response. */
   abort(): void {
     this.#abort ??= new AbortController()
     this.#abort.abort()

@@ -121,7 +121,7 @@ function placeIn(stack: string, file: string): string {
   return line === undefined ? '' : `, ${file}:${line}`
 }
 
-// What a script leaves behind must not end the thread under the next one.
+// An error that a script leaves behind must not end the thread under the next one.
 process.on('unhandledRejection', () => undefined)
 const { memory } = workerData as { readonly memory?: Float64Array }
 const report = memory === undefined ? null : new MemoryReport(memory)

@@ -39,7 +39,7 @@ const CALLS = { pendingMax: 100_000, timeoutMs: 86_400_000 }
 /** Nice value of worker threads above that of the process: reactors on the same processor go first (D321). */
 const NICE = 10
 
-/** What a thread offers its runners. */
+/** Services of a thread for its runners. */
 export interface TaskContext {
   readonly plan: WorkerPlan
   readonly report: Report
@@ -153,7 +153,7 @@ function run(
   if (runner === undefined) throw new KnownCause(`there is no task of the kind ${task.kind}`)
   const time = new TaskTime(endMs)
   const result = runner(task as never, time)
-  // Nobody waits for a late result; the task gives its place up, and what it waits for ends with `time`.
+  // A late result has no receiver: the task gives up its place, and its pending calls end with `time`.
   if (!(result instanceof Promise) || endMs === 0) return result
   return time.limit(result, () => new KnownCause('not done in time'))
 }

@@ -36,7 +36,7 @@ export class TaskTime {
       else {
         this.#isOver = true
         this.#end?.reject(new CallFailed('nobody waits for the message any more', 'late'))
-        // What waited for a call ends first: without a task piscina stops the event loop of the thread.
+        // Pending calls end first: without a task piscina stops the event loop of the thread.
         setImmediate(() => reject(late()))
       }
     }

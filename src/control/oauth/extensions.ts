@@ -7,8 +7,8 @@
  *   claim_callback_handler      export function moreClaims({ client, user, scopes })
  *   user_info_claim_retriever   export function userClaims({ user, scopes })
  *
- * They run in the control thread, with its rights. They cannot change the claims that a token's validity rests on
- * (`iss`, `sub`, `aud`, `exp`, ...).
+ * These modules run in the control thread, with its rights. They cannot change the claims that a token's validity
+ * rests on (`iss`, `sub`, `aud`, `exp`, ...).
  */
 import { loadModule } from '../../config/module-file.ts'
 import { callModule, type Exported, moduleError } from './module-call.ts'
@@ -16,7 +16,7 @@ import type { ExtensionPaths } from './settings.ts'
 
 export type Claims = Readonly<Record<string, unknown>>
 
-/** Whom the claims describe. `user` is null for an application's own token. */
+/** The subject of the claims. `user` is null for an application's own token. */
 export interface ClaimContext {
   readonly client: string
   readonly user: { readonly name: string; readonly tenant: string; readonly roles: readonly string[] } | null

@@ -123,7 +123,7 @@ function grantModulePaths(configuration: Configuration): readonly GrantModulePat
 
 function enabledGrantsOf(configuration: Configuration): EnabledGrants {
   const grants = configuration['oauth.grant_type']
-  // What the class would check is not known, so the grant is refused.
+  // The checks of the class are not known, so the grant is refused.
   const isValidated = !isJavaClass(grants['jwt_bearer.grant_validator'])
   return {
     authorizationCode: grants['authorization_code.enable'] && !isJavaClass(grants['authorization_code.grant_handler']),

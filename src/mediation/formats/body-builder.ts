@@ -87,11 +87,11 @@ export class BodyBuilder {
     return decodeText(bytes, charsetOf(contentType))
   }
 
-  /** The body without its coding. What comes from a file or a coding is new memory: the thread has a limit of it. */
+  /** The body without its coding. Bytes from a file or a coding are new memory, which the thread limits. */
   #bytes(body: HeldBody, contentEncoding: string): Uint8Array {
     const { limits, pieceSize } = this.#settings
     const isNew = body.kind === 'file' || codingsOf(contentEncoding).length > 0
-    // Nothing is decoded where too much is held already; the size of what is decoded is known afterwards.
+    // A thread that holds too much decodes no body; the size of a decoded body is known afterwards.
     if (isNew) requireBytesRoom()
     const bytes = decodeContent(bytesOf(body, pieceSize, limits.decodedSize), contentEncoding, limits)
     if (isNew) requireBytesRoom()

@@ -5,7 +5,7 @@
 import { isJavaClass, loadModule } from '../../config/module-file.ts'
 import type { FormatModules } from './format-settings.ts'
 
-/** What such a module makes and gets: exactly one of the members. */
+/** The payload that such a module makes and gets: exactly one of the members. */
 export type CustomPayload =
   /** A value that JSON.stringify writes. */
   | { readonly json: unknown }

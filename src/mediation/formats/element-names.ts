@@ -7,7 +7,7 @@ const INVALID = new RegExp(`[^${START}.0-9\u00b7-]`, 'g')
 /** Prefixes of names, as on the reference platform: of `$`, and of a first character that may only follow. */
 const DOLLAR = '_JsonReader_PS_'
 const DIGIT = '_JsonReader_PD_'
-/** Of any other character: its code unit follows, and `_`. */
+/** Prefix of any other character: its code unit follows, and `_`. */
 const CODE = '_JsonReader_'
 const ESCAPED = /_JsonReader_(\d{1,5})_/g
 

@@ -10,7 +10,7 @@ export interface FormatSettings extends FormatModules {
   readonly conversion: ConversionSettings
   /** Bytes that are read at once of a body in a file (`synapse.temp_data_chunk_size`). */
   readonly pieceSize: number
-  /** Of blocking calls: their own modules, else those of all messages; null without any of their own. */
+  /** Modules of blocking calls: their own, else those of all messages; null without any of their own. */
   readonly ofBlockingCalls: FormatModules | null
 }
 

@@ -15,7 +15,7 @@ import { NO_STATE } from '../worker-task.ts'
 
 type CacheSettings = { readonly kind: 'collector' } | FinderSettings
 
-/** What the finder leaves for the collector, as JSON in a property. */
+/** The data that the finder leaves for the collector, as JSON in a property. */
 interface Wanted {
   readonly key: string
   readonly lifetimeMs: number
@@ -145,7 +145,7 @@ async function collect(message: Message): Promise<boolean> {
   return true
 }
 
-/** What Cache-Control of the response allows (RFC 9111 5.2.2), at most `mostMs`. */
+/** The lifetime that Cache-Control of the response allows (RFC 9111 5.2.2), at most `mostMs`. */
 function lifetimeOf(message: Message, mostMs: number): number {
   const control = textOf(message.get('transport', 'cache-control')).toLowerCase()
   if (/(?:^|[,\s])(?:no-store|no-cache|private)\b/.test(control)) return 0

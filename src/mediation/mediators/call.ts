@@ -14,7 +14,7 @@ import { payloadOfValue, valueOfPayload } from '../payload-value.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
 import { writeXml } from '../xml-tree.ts'
 
-/** What is sent. `inline`: text of the content type. */
+/** The payload that is sent. `inline`: text of the content type. */
 type Source =
   | { readonly kind: 'message' }
   | { readonly kind: 'value'; readonly value: Expression; readonly contentType: string }

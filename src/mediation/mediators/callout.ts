@@ -127,7 +127,7 @@ function compilePlace(at: JsonPath | XPathExpression, { warn }: CompileContext) 
   }
 }
 
-/** What a response holds: of SOAP, the elements of the Body. */
+/** Returns the content of a response: of SOAP, the elements of the Body. */
 function contentOf(payload: Payload | null): readonly XmlElementNode[] {
   if (payload === null) return []
   const root = payloadElement(payload)

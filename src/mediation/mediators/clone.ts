@@ -11,7 +11,7 @@ import type { Message } from '../message.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
 import type { Branch, MediatorPlan } from '../sequence-plan.ts'
 
-/** What runs on a copy: the branch, then the endpoint. */
+/** The branch and the endpoint that a copy goes through, in this order. */
 export interface CopyTarget extends Branch {
   readonly endpoint: SequenceEndpoint | null
   /** Destination of the copy; '' for that of the message. */
@@ -26,7 +26,7 @@ export interface CopySettings {
   readonly id: string
   readonly isSequential: boolean
   readonly continuesParent: boolean
-  /** What follows up to `<aggregate>`; empty without one. */
+  /** The mediators up to `<aggregate>`; empty without one. */
   readonly gathers: readonly MediatorPlan[]
 }
 

@@ -41,7 +41,7 @@ export type Action = (typeof ACTIONS)[number]
 export interface EnrichSettings {
   /** null: the action is `remove`. */
   readonly source: Source | null
-  /** What the action `remove` takes out of the target; null: all of it. */
+  /** The parts that the action `remove` takes out of the target; null: all of it. */
   readonly removed: Parts | null
   /** The source stays where it is; false: an element that an XPath finds moves. */
   readonly isCopied: boolean

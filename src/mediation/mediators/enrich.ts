@@ -111,7 +111,7 @@ function withChildIn(value: Value, child: Value): Value {
   return valueOfPayload(document.payload())
 }
 
-/** What is left of a payload; the payload itself where the parts are not in it. */
+/** Returns the rest of a payload; the payload itself where the parts are not in it. */
 type Leave = (message: Message, payload: Payload) => Payload | null
 
 function compileRemoval(removed: Parts, { warn }: CompileContext): Leave {

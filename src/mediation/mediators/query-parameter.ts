@@ -12,7 +12,7 @@ interface QueryParameterSettings {
   readonly value: string | null
 }
 
-/** What a query may hold (RFC 3986 3.4), without the characters that divide parameters. */
+/** Characters of a query (RFC 3986 3.4), without those that divide parameters. */
 const PART = /^(?:[A-Za-z0-9._~!$'()*,;:@/?+-]|%[0-9A-Fa-f]{2})*$/
 
 export const queryParameter = mediator<QueryParameterSettings>({

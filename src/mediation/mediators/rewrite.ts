@@ -33,7 +33,7 @@ interface Action {
   readonly fragment: Fragment
   /** null for `remove`. */
   readonly value: Expression | null
-  /** Of `replace`; '' otherwise. */
+  /** The pattern of `replace`; '' otherwise. */
   readonly regex: string
 }
 

@@ -113,7 +113,7 @@ export function schemaProblem(text: string): string {
     compileSchema(text)
     return ''
   } catch (error) {
-    // Of a syntax error the rest quotes the text.
+    // The rest of a syntax error quotes the text.
     return `is no JSON Schema: ${(error as Error).message.slice(0, 200)}`
   }
 }

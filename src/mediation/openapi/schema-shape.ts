@@ -43,7 +43,7 @@ export class Shape {
     if (this.#types.size === 0) for (const type of this.#implied) this.#types.add(type)
   }
 
-  /** Of a schema by its name; '' for any value. */
+  /** Returns the shape of a schema by its name; '' for any value. */
   static named(name: string, definitions: Definitions): Shape {
     return new Shape(name === '' ? [] : [definitions[name]], definitions)
   }

@@ -45,7 +45,7 @@ interface GuardrailSettings {
   /** JSONPath of the text; null: the whole body. */
   readonly source: Expression | null
   readonly rule: Rule
-  /** What would pass is refused, and the other way round. */
+  /** Texts that would pass are refused, and the other way round. */
   readonly isInverted: boolean
   /** The client is told the measure. */
   readonly showsAssessment: boolean

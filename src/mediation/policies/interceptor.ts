@@ -58,7 +58,7 @@ export const interceptor: AnyMediator = mediator<InterceptorSettings>({
 async function ask(message: Message, includes: readonly Part[], endpoint: SequenceEndpoint): Promise<Answer> {
   const services = servicesOf(message)
   const request = message.copy()
-  // Nothing of the client reaches the service but what the policy includes.
+  // Only parts that the policy includes reach the service.
   for (const name of fieldNames(request)) request.remove('transport', name)
   request.payload = { kind: 'json', text: JSON.stringify(questionOf(message, includes, services.transfer(message))) }
   request.set('axis2', 'messageType', 'application/json')

@@ -42,7 +42,7 @@ export interface Issue {
   readonly code: IssueCode
   /** Code of this server: the key of an invariant, or a name such as `unknown-element`. */
   readonly detail?: string
-  /** What is wrong, for people. */
+  /** A sentence for people that tells what is wrong. */
   readonly text: string
   /** More about this case; holds no more than a short part of what the client has sent. */
   readonly diagnostics?: string

@@ -73,7 +73,7 @@ class ResourceWalk {
     this.#ids = new Set()
     if (isObject(value)) {
       this.#contained = { resource: value, place: this.#faults.place() }
-      // What a contained resource contains is a fault of its own (dom-2).
+      // A resource within a contained one is a fault of its own (dom-2).
       if (outer.contained === null) this.#locals.contained.push(this.#contained)
     }
     this.#resourceObject(value)

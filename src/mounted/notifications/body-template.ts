@@ -70,7 +70,7 @@ export class BodyTemplate {
     return text
   }
 
-  /** Whatever the values are, the body is JSON if it is with these. */
+  /** Fills the template with trial values: with any others the body is JSON if it is with these. */
   #checkJson(): void {
     for (const value of ['', 'x', '1']) {
       const values = { attribute: () => value, property: () => value, mobile: value, body: value }

@@ -1,4 +1,4 @@
-/** What a dry run shows of a message that is not sent. Its sender is masked already. */
+/** The result of a dry run: a message that is not sent. Its sender is masked already. */
 import { requestFields } from '../../delivery/http-sender.ts'
 import type { Message } from './dispatcher.ts'
 

@@ -1,6 +1,6 @@
 /**
- * What mediation changes in the head of a message while the head is composed. An edit is never changed, so one edit of
- * an API serves all its requests. The composed head holds nothing that could end a line (RFC 9110 5.5).
+ * The changes of mediation in the head of a message, applied while the head is composed. An edit is never changed, so
+ * one edit of an API serves all its requests. The composed head holds nothing that could end a line (RFC 9110 5.5).
  */
 import { KIND } from '../../http1/field-kinds.ts'
 import type { Head } from '../../http1/head.ts'

@@ -118,7 +118,7 @@ export class WebSocketReader {
     return long
   }
 
-  /** That of the frame. */
+  /** The payload of the frame. */
   get #payload(): Payload {
     return this.#opcode >= OPCODE.CLOSE ? this.#control : this.#message
   }

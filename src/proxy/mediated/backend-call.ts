@@ -261,7 +261,7 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
     this.#end({ kind: 'response', message: { method, target, ...this.#response, body, state: NO_STATE } })
   }
 
-  /** Nobody asks to switch protocols. */
+  /** Refuses the switch, for which no call asks. */
   switchProtocols(_head: Head, _at: number, backend: BackendTunnelPeer): void {
     declineTunnel(this.#exchange, backend)
     this.#fault(0, 'Error in Sender', 'the backend has switched protocols unasked')

@@ -151,7 +151,7 @@ export class BodyCollector {
   async #write(): Promise<void> {
     try {
       if (this.#state !== 'ending' && this.#state !== 'gone') this.#state = 'writing'
-      // What comes meanwhile is one read at most, because the peer is not read.
+      // At most one read comes meanwhile, because the peer is not read.
       while (this.isBlocked) {
         const ends = this.#state === 'ending'
         const bytes = this.#nextBytes(ends)

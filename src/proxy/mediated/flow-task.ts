@@ -1,4 +1,4 @@
-/** What a worker gets of an exchange, and what its result means for the head of a request. */
+/** The task of a worker for an exchange, and the meaning of its result for the head of a request. */
 import { describeRaised, describeRequest, fillFaultMessage } from '../../faults/fault-message.ts'
 import { faultDetails } from '../../faults/fault-details.ts'
 import { faultFormat } from '../../faults/fault-format.ts'
@@ -65,7 +65,7 @@ export function withAbsent(fields: Fields, own: Fields): Fields {
 }
 
 export interface TaskOptions {
-  /** Of a request flow whose response flow gathers copies; null for others. */
+  /** Where the response flow gathers copies; null for other flows. */
   readonly gathering: TaskGathering | null
   /** As of FlowTask; 0: none. */
   readonly own: number
@@ -140,7 +140,7 @@ export function editOfGuarded(
   }
 }
 
-/** Those that the flow has set, and those that it has removed. */
+/** Returns the guarded fields that the flow has set or removed. */
 function changedGuarded(before: Fields, after: Fields, kinds: FieldKinds): FieldChange[] {
   const changed: FieldChange[] = []
   const isGuarded = (name: string) => GUARDED.includes(kinds.kindOf(name))

@@ -21,7 +21,7 @@ import { traceProperties } from './flow-trace.ts'
 import type { Report } from '../exchange/connection-context.ts'
 import { tracer } from '../../protocol/tracer.ts'
 
-/** What becomes of a message. `state`: for the next flow of the exchange; null: as it was. */
+/** The outcome of a message. `state`: for the next flow of the exchange; null: as it was. */
 export type HeadOutcome =
   /** On its way to the endpoints of the API, with an edit: `send` to another endpoint needs a worker. */
   | { readonly kind: 'continues'; readonly edit: HeadEdit | null; readonly state: State }
@@ -30,7 +30,7 @@ export type HeadOutcome =
   | { readonly kind: 'faults'; readonly fault: RaisedFault; readonly state: State }
 type State = MessageState | null
 
-/** What flows of one direction need of their reactor. */
+/** Services of a reactor for flows of one direction. */
 export interface FlowContext {
   readonly requestKinds: FieldKinds
   readonly responseKinds: FieldKinds
@@ -50,7 +50,7 @@ export class HeadFlow {
   readonly #context: FlowContext
   readonly #api: string
   readonly #direction: 'request' | 'response'
-  /** What a constant flow does; null until its first message, and while no flow is constant. */
+  /** The edit of a constant flow; null until its first message, and while no flow is constant. */
   #constant: HeadOutcome | null = null
   /** Versions that `#constant` was made from. */
   #version = 0
@@ -124,7 +124,7 @@ export class HeadFlow {
     tracer?.note(exchange, 'sequence', `${this.#direction} flow ${this.plan.sequences.join(', ')}: ${what}`)
   }
 
-  /** What a constant flow does with every message. */
+  /** Returns the outcome of a constant flow for every message. */
   get constant(): HeadOutcome {
     const { version } = this.#sequences
     const known = this.#constant
@@ -227,7 +227,7 @@ function isHost(name: string): boolean {
   return name.length === 4 && name.toLowerCase() === 'host'
 }
 
-/** What a flow on a worker leaves of the fields, without the gateway's own lines, which every request gets. */
+/** Returns the fields that a flow on a worker leaves, without lines of the gateway, which every request gets. */
 export function withoutForwarding(fields: Transferred, exchange: Exchange): Transferred {
   const own = fieldsIn(exchange.forwardedLines).map(([name, value]) => `${name}: ${value}`)
   const isOwn = ([name, value]: Transferred[number]) => {

@@ -57,7 +57,7 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
   readonly #flows: OperationFlows
   /** The target of the key type; the null target of a fault is never sent to. */
   readonly #target: Target | null
-  /** What takes the response: the client, or a flow that reads its head. */
+  /** The receiver of the response: the client, or a flow that reads its head. */
   #downstream: SourceSide
   /** The fault that its flow words. */
   #fault: PendingFault | null = null

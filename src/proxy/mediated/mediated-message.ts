@@ -1,6 +1,6 @@
 /**
- * What a mediated exchange holds of the message at hand, be it collected, at a worker or fed, and how such a message is
- * refused, cut and given up. `mediated-exchange.ts` says what becomes of it otherwise.
+ * The message of a mediated exchange: its parts while it is collected, at a worker or fed; its refusal, cut and end.
+ * `mediated-exchange.ts` has the other steps.
  */
 import { type MessageState, NO_STATE, type TransferredMessage } from '../../mediation/worker-task.ts'
 import type { Written } from '../../socket/byte-socket.ts'

@@ -1,4 +1,4 @@
-/** What mediated exchanges need of their reactor, and of the API that they belong to. */
+/** Services of a reactor, and of an API, for mediated exchanges. */
 import type { FlowsPlan } from '../../mediation/flow-plan.ts'
 import { WorkerFailure, type WorkerService } from '../../mediation/worker-service.ts'
 import type { MessageState, RaisedFault } from '../../mediation/worker-task.ts'
@@ -34,7 +34,7 @@ export interface MediationServices {
   bug(exchange: Exchange, error: unknown): void
 }
 
-/** What admits the operations that a request asks for (GraphQL), before any other sequence of its flow runs. */
+/** Admits the operations that a request asks for (GraphQL), before any other sequence of its flow runs. */
 export interface Admission {
   /** Finds the operations. */
   readonly sequence: string

@@ -1,5 +1,5 @@
 /**
- * What a flow has changed in a message, as an edit of its head. Framing, fields of the connection, the correlation
+ * The changes of a flow in a message, as an edit of its head. Framing, fields of the connection, the correlation
  * field and credentials of D111 stay as the gateway writes them: a change of one is ignored and logged.
  */
 import type { Report } from '../exchange/connection-context.ts'
@@ -29,9 +29,9 @@ const URL_START = /^[a-z][a-z0-9+.-]*:\/\//i
 const RESET_CONTENT = 205
 const SWITCHING_PROTOCOLS = 101
 
-/** What decides how changes of one direction are taken. */
+/** Rules for changes of one direction. */
 export interface EditRules {
-  /** Of that direction. */
+  /** Kinds of the fields of that direction. */
   readonly kinds: FieldKinds
   readonly report: Report
   /** API and version, for the log. */

@@ -57,7 +57,7 @@ export class MountedCalls {
   }
 }
 
-/** What requests to mounted APIs need of their reactor. */
+/** Services of a reactor for requests to mounted APIs. */
 export interface MountedServices {
   /** By the transport of the client. */
   readonly workers: Readonly<Record<keyof ConnectionContexts, MountedService>>

@@ -45,7 +45,7 @@ interface MountedCallOptions {
  * has the request, or will have it. `responding`: the client gets a response. `ended`: nothing follows.
  */
 type MountedState = 'new' | 'collecting' | 'waiting' | 'responding' | 'ended'
-/** What comes of the body: `none` yet, `some` bytes, `all` of them. */
+/** The received part of the body: `none` yet, `some` bytes, `all` of them. */
 type BodyState = 'none' | 'some' | 'all'
 
 export class MountedExchange extends Deadline implements TargetSide, MountedListener {
@@ -358,7 +358,7 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
     }
   }
 
-  /** Nobody waits for the thread any more. */
+  /** Ends the exchange and aborts its task: the client has left. */
   #giveUp(): void {
     if (this.#state === 'ended') return
     this.#end()

@@ -1,4 +1,4 @@
-/** What the implementation of a mounted API gets of a request: plain data, made while its head is valid. */
+/** The request as the implementation of a mounted API gets it: plain data, made while its head is valid. */
 import { type Kind, KIND } from '../../http1/field-kinds.ts'
 import type { Head } from '../../http1/head.ts'
 import { arena } from '../../http1/llhttp.ts'

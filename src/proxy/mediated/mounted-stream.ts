@@ -5,7 +5,7 @@ import type { BodySource, SourceReader } from './body-source.ts'
 /** Bytes that leave before the thread hears of them: a message for each piece would cost more than the piece. */
 const TOLD_BYTES_MIN = WINDOW_BYTES / 4
 
-/** What the thread hears. `taken`: the whole body has left. `cut`: no more of it is wanted. */
+/** The signals to the thread. `taken`: the whole body has left. `cut`: no more of it is wanted. */
 interface StreamOwner {
   wants(bytes: number): void
   streamClosed(how: 'taken' | 'cut'): void

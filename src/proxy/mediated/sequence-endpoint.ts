@@ -1,4 +1,4 @@
-/** What endpoints of sequences make of a message: method, path and query of the request; URI templates (RFC 6570). */
+/** The request of an endpoint of a sequence: method, path and query; URI templates (RFC 6570). */
 import { DESTINATION_URL, type TemplatePiece } from '../../mediation/endpoint-plan.ts'
 import { fromTransfer } from '../../mediation/message-transfer.ts'
 import { textOf } from '../../mediation/value.ts'
@@ -15,7 +15,7 @@ export interface ResolvedEndpoint {
   readonly method: string
   /** Path and query behind the base path of the target: '', or begins with "/" or "?". */
   readonly path: string
-  /** Of the endpoint of an API: lines of the gateway for it. Left out: none. */
+  /** Lines of the gateway for the endpoint of an API. Left out: none. */
   readonly callerLines?: string
   readonly ownCredential?: Exchange['ownCredential']
 }

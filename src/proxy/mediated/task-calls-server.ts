@@ -51,7 +51,7 @@ export class TaskCallsServer {
     sizeCalculation: ({ message }, key) => sizeOf(message, key),
     dispose: ({ cache }, key, reason) => {
       if (reason === 'evict') this.#evictions++
-      // What replaces it is of the same cache.
+      // A response that replaces it is of the same cache.
       if (reason !== 'set') this.#leave(cache, key)
     },
   })
@@ -145,7 +145,7 @@ export class TaskCallsServer {
 
   #keep({ key, lifetimeMs, cache, entriesMax, message }: KeepRequest): null {
     this.#kept.set(key, { cache, message }, { ttl: lifetimeMs })
-    // It is longer than all that may be kept.
+    // A response that is longer than all that may be kept is not there.
     if (!this.#kept.has(key)) this.#leave(cache, key)
     else this.#bound(cache, key, entriesMax)
     return null

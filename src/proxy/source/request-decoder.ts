@@ -54,7 +54,7 @@ const UNREPEATABLE =
   (1 << KIND.TRACE_PARENT) |
   (1 << KIND.TRACE_STATE)
 
-/** What to keep of a valid request without body, whose fields may be repeated; null: they are decoded each time. */
+/** Returns the parts of a valid request without body that may repeat; null: they are decoded each time. */
 export function repeatableFields(exchange: Exchange, head: Head): DecodedFields | null {
   if (head.minorVersion !== 1 || (head.present & UNREPEATABLE) !== 0 || exchange.calls !== null) return null
   const { captured, origin, persists, acceptsTrailers, userAgent, referer } = exchange

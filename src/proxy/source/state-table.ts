@@ -1,6 +1,6 @@
 /**
- * What a client connection does in each state with bytes, at FIN, at a deadline, when all bytes have left, and at a
- * failure.
+ * The actions of a client connection in each state: with bytes, at FIN, at a deadline, when all bytes have left, and
+ * at a failure.
  */
 import { type State, STATE_NAMES, type StateName } from '../../protocol/states.ts'
 import { SOURCE } from '../../protocol/transitions.ts'

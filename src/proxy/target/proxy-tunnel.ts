@@ -101,7 +101,7 @@ export class ProxyTunnel implements SocketOwner {
 
   #result(status: number, hasMore: boolean): 'open' | FailureCause {
     if (status < 200 || status > 299) return proxyRefusal(this.#proxy, status)
-    // Nothing was sent to the backend yet, so these bytes respond to nothing.
+    // The backend has not got a byte yet, so these bytes respond to nothing.
     return hasMore ? this.#broken('bytes behind its answer to CONNECT') : 'open'
   }
 

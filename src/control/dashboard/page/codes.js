@@ -17,7 +17,7 @@ export function messageOf(code) {
   return code >= TRANSPORT[0] && code <= TRANSPORT[1] ? description : message
 }
 
-/** Of a failed connection: what has failed, and when. */
+/** Returns a text for a failed connection: what has failed, and when. */
 export function meaningOf(side, base, state) {
   const { description = 'Other failures' } = codes[base] ?? {}
   const when = phases[side]?.[state] ?? `in state ${state}`

@@ -42,7 +42,7 @@ export class Failures {
     const all = Object.values(this.#rows).sort((one, other) => other.endedMs - one.endedMs)
     const wanted = this.#filter.value.trim().toLowerCase()
     const found = wanted === '' ? all : all.filter(row => textOf(row).includes(wanted))
-    // What somebody reads does not move.
+    // The row that somebody reads does not move.
     if ([...this.#items.values()].some(item => item.firstChild.open)) {
       const newer = found.filter(row => !this.#items.has(keyOf(row))).length
       return setText(this.#note, `The list stands still while a timeline is open; ${count(newer)} are newer.`)
@@ -119,7 +119,7 @@ function apiOf({ api, apiVersion }) {
   return api === '' ? 'no API' : `${api}:${apiVersion}`
 }
 
-/** What the filter searches. */
+/** Returns the text that the filter searches. */
 function textOf(row) {
   const shown = [whatOf(row), reasonOf(row), apiOf(row), `${row.method} ${row.path}`, row.status]
   return [...shown, row.correlationId, row.cause, row.client, row.backend].join('\n').toLowerCase()
