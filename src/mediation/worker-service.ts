@@ -25,7 +25,7 @@ export class WorkerFailure extends Error {
 export interface TaskWait {
   /** The task is in the queue. `leave`: takes it off, unless it has begun; its promise then rejects with `left`. */
   queued(leave: () => void): void
-  /** The task has a permit, after so many milliseconds. */
+  /** The task waits no longer, after so many milliseconds: it has a permit, or its promise rejects. */
   waited(ms: number): void
 }
 

@@ -180,6 +180,7 @@ export class WorkerPool {
     const { row, permits } = this.#options
     if (!permits.leave(row, job)) return false
     this.#repairLater()
+    this.#waited(job)
     if (job.timer !== null) clearTimeout(job.timer)
     job.result.reject(new WorkerFailure('left', 'nobody waits for the message any more'))
     return true
@@ -202,7 +203,7 @@ export class WorkerPool {
     // Not in the queue any more: its thread ends it, by the time in its envelope.
     if (permits.leave(row, job)) {
       this.#repairLater()
-      this.#warnOfWait(monotonicMs() - job.sinceMs)
+      this.#waited(job)
     }
     result.reject(new WorkerFailure('late', `no result within ${timeoutMs} ms`))
     return true
@@ -228,18 +229,16 @@ export class WorkerPool {
     for (;;) {
       const job = permits.takeWaiting(row, limits, isImpatient) as Job | null
       if (job === null) return
-      this.#waited(job, monotonicMs() - job.sinceMs)
+      this.#waited(job)
       void this.#start(job)
     }
   }
 
-  #waited(job: Job, waitMs: number): void {
+  /** A task waits no longer: it has a permit, is late, or was taken off the queue. */
+  #waited(job: Job): void {
+    const waitMs = monotonicMs() - job.sinceMs
     this.#options.metrics.add(this.#counts.waitSeconds, waitMs / 1000)
     job.wait?.waited(waitMs)
-    this.#warnOfWait(waitMs)
-  }
-
-  #warnOfWait(waitMs: number): void {
     const { settings, report } = this.#options
     const { queueWarningMs } = settings()
     if (queueWarningMs === 0 || waitMs <= queueWarningMs) return

@@ -229,6 +229,31 @@ test('a message that times out in the queue has waited too long as well', async 
   assert.equal(await held, 'late')
 })
 
+test('the mean wait counts messages that time out in the queue, and those whose client leaves it', async t => {
+  const reactors = new Reactors(t, { limits: { core: 1, max: 1 }, timeoutMs: 1000 })
+  const held = reactors.hold(0)
+  const told: number[] = []
+  const waits = (queued: (leave: () => void) => void) => {
+    const message = { body: { kind: 'none' } }
+    const task = { kind: 'rest', message } as unknown as FlowTask
+    const wait = { queued, waited: (ms: number) => void told.push(ms) }
+    return reactors
+      .service(0)
+      .mediate(task, 0, wait)
+      .catch((error: WorkerFailure) => error.reason)
+  }
+  const late = waits(() => undefined)
+  assert.equal(await waits(leave => leave()), 'left')
+  assert.equal(await late, 'late')
+  const [left, timedOut] = told
+  assert.equal(told.length, 2)
+  assert.ok(timedOut! >= 1000, `${timedOut}`)
+  const { workerWaits, workerWaitSeconds } = reactors.metrics
+  assert.equal(workerWaits, 2)
+  assert.ok(Math.abs(workerWaitSeconds - (left! + timedOut!) / 1000) < 1e-6)
+  assert.equal(await held, 'late')
+})
+
 for (const [kind, what] of [
   ['exit', 'ends'],
   ['exhaust', 'runs out of memory'],
