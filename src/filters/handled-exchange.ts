@@ -1,4 +1,4 @@
-/** The handlers of the operator in one exchange: what they keep, what they change, and what they are told. */
+/** The handlers of the operator in one exchange: their attributes, their changes of fields, their later phases. */
 import { listNamed } from '../http1/field-kinds.ts'
 import type { Head } from '../http1/head.ts'
 import { arena } from '../http1/llhttp.ts'
@@ -12,7 +12,7 @@ type Fields = HandlerTask['fields']
 
 /** Fields of a message. */
 export interface MessageFields {
-  /** By the name in lower case. */
+  /** Returns the value of a field by its name in lower case. */
   named(name: string): string | undefined
   all(): Fields
 }
@@ -31,8 +31,8 @@ const NO_FIELDS: MessageFields = { named: () => undefined, all: () => [] }
 export class HandledExchange implements ExchangeHandlers {
   readonly attributes: Record<string, unknown> = {}
   fields: Fields = []
-  /** Settles once the threads have run what they were told; null: they were told nothing. */
-  told: Promise<unknown> | null = null
+  /** Settles once threads have run the phases that they were notified of; null: there are none. */
+  notified: Promise<unknown> | null = null
   readonly #exchange: Exchange
   readonly #phases: HandlerPhases
   #changes = NO_CHANGES
@@ -126,7 +126,7 @@ function fieldsOf(head: Head): Fields {
   })
 }
 
-/** Fields after changes. */
+/** Returns the fields after changes. */
 export function applied(fields: Fields, changes: readonly FieldEdit[]): Fields {
   if (fields.length === 0 || changes.length === 0) return fields
   const names = changes.map(({ name }) => name.toLowerCase())

@@ -30,7 +30,7 @@ interface HandlerServices {
   readonly states: ModuleStates
   readonly reactor: number
   /** Phases behind the request that threads run, or that wait for one; more are lost. */
-  readonly toldMax: number
+  readonly notificationsMax: number
   /** Runs a phase on a thread. Rejects with ThreadFailure. */
   readonly run: (task: HandlerTask) => Promise<HandlerReply>
 }
@@ -54,7 +54,7 @@ export class HandlersFilter implements DescribedFilter, HandlerPhases {
   /** By name: when the last line was logged, and failures since. */
   readonly #failures = new Map<string, { loggedMs: number; since: number }>()
   /** Phases behind the request that threads run, or that wait for one. */
-  #told = 0
+  #notifications = 0
 
   constructor(handlers: readonly LoadedHandler[], services: HandlerServices) {
     this.#handlers = handlers
@@ -105,7 +105,7 @@ export class HandlersFilter implements DescribedFilter, HandlerPhases {
     states.enter(reactor, at)
     try {
       const result = module.request(view)
-      if (result instanceof Promise) return this.#waitsInVain(name, 'request', result)
+      if (result instanceof Promise) return this.#ignorePromise(name, 'request', result)
       run.changeRequest(changes)
       return result === false ? REFUSED : undefined
     } catch (error) {
@@ -154,14 +154,14 @@ export class HandlersFilter implements DescribedFilter, HandlerPhases {
       if (!phases.includes(phase)) continue
       const module = this.#moduleHere(at)
       if (module === null) {
-        this.#tell(handler, run, { path, facts: run.facts(phase, status), fields: applied(fields.all(), all) })
+        this.#notify(handler, run, { path, facts: run.facts(phase, status), fields: applied(fields.all(), all) })
         continue
       }
       const { view, changes, close } = openView(run.facts(phase, status), valueAfter(all, fields), phase === 'response')
       states.enter(reactor, at)
       try {
         const result = module[phase]!(view)
-        if (result instanceof Promise) this.#waitsInVain(name, phase, result)
+        if (result instanceof Promise) this.#ignorePromise(name, phase, result)
         else if (changes.length > 0) {
           // Throws where they do not fit.
           new HeadEdit([...all, ...changes], {})
@@ -177,23 +177,23 @@ export class HandlersFilter implements DescribedFilter, HandlerPhases {
   }
 
   /** Runs a later phase on a thread; only the phase `end` of the same exchange waits for it. */
-  #tell({ name }: LoadedHandler, run: HandledExchange, task: HandlerTask): void {
+  #notify({ name }: LoadedHandler, run: HandledExchange, task: HandlerTask): void {
     const { phase } = task.facts
     // Requests wait for the same threads, and a flood of refused ones must not take their places.
-    if (this.#told >= this.#services.toldMax) {
-      this.failed(name, phase, `${this.#told} phases behind requests wait for threads`)
+    if (this.#notifications >= this.#services.notificationsMax) {
+      this.failed(name, phase, `${this.#notifications} phases behind requests wait for threads`)
       return
     }
-    this.#told++
-    const told =
-      phase === 'end' && run.told !== null
-        ? run.told.then(() => this.#runTold(name, run, task))
-        : this.#runTold(name, run, task)
-    run.told = run.told === null ? told : Promise.all([run.told, told])
-    void told.then(() => this.#told--)
+    this.#notifications++
+    const notified =
+      phase === 'end' && run.notified !== null
+        ? run.notified.then(() => this.#runNotified(name, run, task))
+        : this.#runNotified(name, run, task)
+    run.notified = run.notified === null ? notified : Promise.all([run.notified, notified])
+    void notified.then(() => this.#notifications--)
   }
 
-  async #runTold(name: string, run: HandledExchange, task: HandlerTask): Promise<void> {
+  async #runNotified(name: string, run: HandledExchange, task: HandlerTask): Promise<void> {
     const { phase } = task.facts
     try {
       const reply = await this.#services.run(task)
@@ -205,7 +205,7 @@ export class HandlersFilter implements DescribedFilter, HandlerPhases {
   }
 
   /** Logs that a synchronous handler has returned a promise, whose result is ignored. */
-  #waitsInVain(name: string, phase: Phase, result: Promise<unknown>): Outcome {
+  #ignorePromise(name: string, phase: Phase, result: Promise<unknown>): Outcome {
     // A rejection that nobody handles would end the thread.
     result.catch(() => undefined)
     this.failed(name, phase, 'a synchronous handler has returned a promise')

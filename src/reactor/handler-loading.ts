@@ -51,8 +51,9 @@ export async function loadHandlers(
     report,
     nowMs: () => performance.now(),
     // The other half of the places is for requests.
-    toldMax: (threads * WAITING_PER_THREAD) / 2,
-    ...{ states: new ModuleStates(states, reactors), reactor },
+    notificationsMax: (threads * WAITING_PER_THREAD) / 2,
+    states: new ModuleStates(states, reactors),
+    reactor,
     run: task => pool.run(task) as Promise<HandlerReply>,
   })
   const close = () => {
