@@ -16,7 +16,7 @@ type Format = (date: Date, count: number) => string
 
 const padded = (value: number, count: number): string => String(value).padStart(count, '0')
 
-/** Up to three letters stand for the short name. */
+/** Returns the short name for up to three letters, else the whole one. */
 const named = (name: string, count: number): string => (count > 3 ? name : name.slice(0, 3))
 
 const LETTERS: Readonly<Record<string, Format>> = {
@@ -95,7 +95,7 @@ const READERS: Readonly<Record<string, Reader>> = {
   X: ignored('(?:Z|[+-]\\d\\d(?::?\\d\\d)?)'),
 }
 
-/** Undefined where the text does not have the pattern, which is one (`datePatternError`), or is no date. */
+/** Returns undefined where the text does not follow the pattern, or is no date. `pattern`: a valid one. */
 export function parseDate(text: string, pattern: string): Date | undefined {
   if (text.length > LENGTH_MAX) return undefined
   const letters: (readonly [letter: string, count: number])[] = []

@@ -5,7 +5,7 @@ import { systemProperty } from './outer-values.ts'
 import { isSoapFault } from './soap.ts'
 import type { Value } from './value.ts'
 
-/** `texts`: scope and name, or the name alone. Returns '' for an unknown scope, as which `env` counts. */
+/** `texts`: scope and name, or the name alone. Returns '' for an unknown scope, and for `env`. */
 export function propertyOf(message: Message, texts: readonly string[]): Value {
   const [scope, name] = texts.length === 1 ? ['default', texts[0]!] : [texts[0]!, texts[1]!]
   if (scope === 'SYSTEM_DATE') return now(message, name)

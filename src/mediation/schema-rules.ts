@@ -46,7 +46,7 @@ function withOwnProperties(code: string): string {
 /** `_` of Ajv: a piece of code. */
 export type CodeTemplate = (texts: TemplateStringsArray, ...codes: unknown[]) => unknown
 
-/** Compares values by their canonical text, in linear time. */
+/** Replaces the rules that compare values: these compare canonical texts, in linear time. */
 export function addSchemaRules(ajv: Keywords, _: CodeTemplate): void {
   const rules = [
     {
@@ -92,7 +92,7 @@ function isNested(value: unknown): value is object {
   return typeof value === 'object' && value !== null
 }
 
-/** JSON in which properties are in order. */
+/** Returns JSON in which properties are in order. */
 function canonicalText(value: unknown): string {
   if (!isNested(value)) return JSON.stringify(value)
   return JSON.stringify(value, (_, inner: unknown) =>

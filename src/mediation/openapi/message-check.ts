@@ -71,7 +71,7 @@ export class MessageCheck {
     return this.#withBody(ofHeaders, () => this.#body(response.content, message))
   }
 
-  /** A body that cannot be built is a violation beside others, and its own fault alone. */
+  /** Adds the violations of the body. A body that cannot be built is one beside others; alone, its error is thrown. */
   #withBody(others: readonly Violation[], ofBody: () => readonly Violation[]): readonly Violation[] {
     try {
       return [...others, ...ofBody()]

@@ -124,7 +124,7 @@ interface Content {
   readonly text: string
   /** Undefined: the text may be JSON itself. */
   readonly json: Json | undefined
-  /** For patterns and URLs. */
+  /** Returns the texts for patterns and URLs. */
   texts(): InspectedTexts
 }
 
@@ -167,7 +167,7 @@ function compileRule(rule: Rule): (content: Content) => Assessment {
 /** Characters between two signs of life. */
 const CHARACTERS_PER_SIGN = 4_194_304
 
-/** Runs of characters that hold more than spaces, without a list of them, which could take gigabytes. */
+/** Counts runs of characters that hold more than spaces, without a list of them, which could take gigabytes. */
 function countRuns(text: string, ends: (code: number) => boolean): number {
   let count = 0
   let isWithin = false

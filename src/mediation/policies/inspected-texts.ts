@@ -1,6 +1,6 @@
 /**
- * What patterns and lists of URLs are looked for in: a body as a whole, and each name and value in it without escapes,
- * because escapes of a format hide text from a look at the whole.
+ * Texts that patterns and lists of URLs are compared with: a body as a whole, and each name and value in it without
+ * escapes, because escapes of a format hide text from a look at the whole.
  */
 import { type BodyFormat, bodyFormatOf, isXmlFormat } from '../formats/body-types.ts'
 import { showLife } from '../../runtime/signs-of-life.ts'
@@ -23,7 +23,7 @@ export interface InspectedTexts {
   readonly parts: Iterable<string> | null
 }
 
-/** Whether nobody looks at the rest. */
+/** Tells whether the text is too long to be inspected. */
 export function isTooLong({ whole: [received] }: InspectedTexts): boolean {
   return received.length > INSPECTED_MAX
 }
@@ -31,7 +31,7 @@ export function isTooLong({ whole: [received] }: InspectedTexts): boolean {
 /** Parts between two signs of life. */
 const PARTS_PER_SIGN = 8192
 
-/** The whole, then its parts. */
+/** Yields the whole text, then its parts. */
 export function* allTexts({ whole, parts }: InspectedTexts): Generator<string> {
   for (const text of new Set(whole)) {
     showLife()
@@ -53,7 +53,7 @@ export function textsOfJson(json: Json): InspectedTexts {
   return { whole: [text], parts: partsOfJson(text) }
 }
 
-/** Texts of the body, which is empty where there is none. Throws MediationFault where it cannot be read. */
+/** Returns the texts of the body, an empty one without a body. Throws MediationFault where it cannot be read. */
 export function textsOfBody(message: Message): InspectedTexts {
   const { payload } = message
   if (payload === null) return textsOfText('')
