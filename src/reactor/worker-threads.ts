@@ -27,10 +27,10 @@ const MIB = 1_048_576
 interface WorkerWatch {
   /** From the creation of a thread to its first message. */
   readonly startMs: number
-  /** Of a thread with tasks, without a sign of life: it hangs. */
+  /** Time without a sign of life after which a thread with tasks hangs. */
   readonly silenceMs: number
   readonly checkMs: number
-  /** Before another pool starts where threads are missing; doubles as long as it does not get all its threads. */
+  /** Pause before another pool starts where threads are missing; doubles until a pool has all its threads. */
   readonly pauseMs: number
   readonly pauseMaxMs: number
 }
@@ -137,7 +137,7 @@ export class WorkerThreads {
       throw failureOf(error as NodeJS.ErrnoException, this.#closeCause)
     } finally {
       this.#pending--
-      // What the last task has logged is in the queue of another port.
+      // Events of the last task are in the queue of another port.
       if (this.#state === 'retired' && this.#pending === 0) setImmediate(() => this.close())
     }
   }
