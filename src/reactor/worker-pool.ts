@@ -182,7 +182,7 @@ export class WorkerPool {
     this.#repairLater()
     this.#waited(job)
     if (job.timer !== null) clearTimeout(job.timer)
-    job.result.reject(new WorkerFailure('left', 'nobody waits for the message any more'))
+    job.result.reject(new WorkerFailure('left', 'taken off the queue of the workers before its turn'))
     return true
   }
 

@@ -41,6 +41,7 @@ import { traceFailure, traceResult } from './flow-trace.ts'
 import { transferredFields, withoutForwarding } from './head-flows.ts'
 import { MediatedMessage, NO_HEAD } from './mediated-message.ts'
 import {
+  isLateFault,
   refusalOfHead,
   refusalOfWorker,
   REQUEST_TOO_LONG,
@@ -180,7 +181,8 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
     const trace = flow !== 'request' && exchange.trace?.isSampled ? exchange.trace : null
     trace?.begin('response mediation')
     const run = { flow, sequences, exchange, target: this.#target, flows: this.#flows, head, held, state, isAwaited }
-    runFlow(run, this.services, this.context, leave => this.queued(leave)).then(
+    const isLate = flow === 'fault' && isLateFault(this.#fault!.refusal)
+    runFlow(run, this.services, this.context, leave => this.queued(leave, isLate)).then(
       result => {
         if (result === null) return
         // The client has left, or the target has failed.

@@ -22,6 +22,8 @@ import { MediatedMachine } from './transitions.ts'
 
 export const NO_HEAD: MessageHead = { method: '', target: '', status: 0, reason: '', fields: [] }
 const NO_BODY: HeldBody = { kind: 'none' }
+/** A late message waits no longer for a worker that words its fault, in milliseconds (D780). */
+const WORDS_WAIT_MS = 250
 
 export abstract class MediatedMessage implements TargetSide, ExchangeMediation, FeedOwner {
   state: MessageState
@@ -148,8 +150,10 @@ export abstract class MediatedMessage implements TargetSide, ExchangeMediation, 
     this.release()
   }
 
-  protected queued(leave: (() => void) | null): void {
+  /** `isLate`: the client has waited long enough, and this flow words that. */
+  protected queued(leave: (() => void) | null, isLate: boolean): void {
     this.#leaveQueue = leave
+    if (leave !== null && isLate) setTimeout(leave, WORDS_WAIT_MS).unref()
   }
 
   protected release(): void {

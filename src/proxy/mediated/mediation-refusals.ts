@@ -56,6 +56,11 @@ export function refusalOfMounted(loss: MountedLoss): Refusal {
   return OF_MOUNTED[loss]
 }
 
+/** Whether the client has waited for as long as `mediation.synapse.global_timeout_interval` allows. */
+export function isLateFault({ code }: Pick<Refusal, 'code'>): boolean {
+  return code === OF_WORKERS.late.code || code === OF_MOUNTED.late.code
+}
+
 /** `reason`: null where the client still gets another answer. `cause`: without any text of a client. */
 export function reportRefusal(
   report: Report,
