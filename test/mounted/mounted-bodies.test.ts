@@ -233,7 +233,7 @@ test('a client that leaves in the middle of a short body starts nothing', async 
   assert.equal(gateway.metrics().counts.workerTasks, 0)
 })
 
-test('short bodies that are not whole hold no more memory than mediated ones: beyond, their requests begin', async t => {
+test('incomplete short bodies hold no more memory than mediated ones; beyond it, their requests begin', async t => {
   const { workers } = planGateway([]).plan
   const one = { ...workers.limits.plain, core: 1, max: 1, queueLength: 0 }
   const limits = { ...workers.limits, plain: one }
