@@ -67,6 +67,7 @@ export async function callBackend(
 ): Promise<Message> {
   const services = servicesOf(request)
   const transferred = services.transfer(request, isBlocking)
+  const secrets = [...request.secrets]
   const message = { ...transferred, status: 0, reason: '', state: stateForTemplates(transferred) }
   const result = await ask(services, {
     kind: 'backend',
@@ -79,6 +80,7 @@ export async function callBackend(
     changed: [...request.changedNames()],
     client: textOf(request.get('axis2', 'REMOTE_ADDR')),
     message,
+    ...(secrets.length === 0 ? {} : { secrets }),
   })
   if (result.kind === 'fault') throw new MediationFault(result.fault)
   return services.received(result.message, isBlocking)

@@ -230,7 +230,9 @@ export class Message {
   get(scope: Scope, name: string): Value | undefined {
     if (scope !== 'transport') {
       if (this.#ofRequest.has(name)) this.dependsOnRequest = true
-      return this.#scopes[scope].get(name) ?? this.#derived(scope, name)
+      const value = this.#scopes[scope].get(name) ?? this.#derived(scope, name)
+      this.secrets.readProperty(value)
+      return value
     }
     const lower = name.toLowerCase()
     const field = this.#fields.get(lower)

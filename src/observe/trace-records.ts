@@ -189,8 +189,10 @@ function routeOf({ api, resource, resourcePath }: Exchange): string {
   return api === null || template === undefined ? '' : api.path + template
 }
 
-function pathOfBackend({ requestEdit, canonicalTarget, backendPathAt }: Exchange): string {
-  return redactUrl(requestEdit?.target ?? canonicalTarget.slice(backendPathAt)).slice(0, URL_CHARS_MAX)
+/** Calls of sequences, which belong to no API, have masked the target that was requested. */
+function pathOfBackend({ api, requestEdit, requestTarget, canonicalTarget, backendPathAt }: Exchange): string {
+  const path = requestEdit?.target ?? (api === null ? requestTarget : canonicalTarget).slice(backendPathAt)
+  return redactUrl(path).slice(0, URL_CHARS_MAX)
 }
 
 function pathAndQuery(target: string): readonly [path: string, query: string] {

@@ -77,8 +77,10 @@ export const header = mediator<HeaderSettings>({
     }
     const evaluate = value === null ? () => '' : context.compileExpression(value)
     return message => {
+      const { uses } = message.secrets
       const given = evaluate(message)
       const text = convertIn(message, given, 'STRING')
+      if (text !== undefined) message.secrets.computed(text, uses)
       if (text === undefined) context.warn('the value is too long')
       const isSet = value !== null && text !== undefined
       if (what.kind === 'block') setBlock(message, what, isSet ? blockOf(what, given) : null)

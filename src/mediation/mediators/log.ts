@@ -1,14 +1,13 @@
 /** `<log>`: writes parts of the message to the log; values of secret fields are masked. */
 import type { XmlElement } from '../../config/xml.ts'
 import type { Expression } from '../expression.ts'
-import type { Evaluate } from '../expression-compiler.ts'
 import { MASK } from '../../observe/redact.ts'
 import { mostOf } from '../flow-plan.ts'
 import { textOfPayload } from '../json-xml.ts'
 import { mediator } from '../mediator.ts'
 import type { Message } from '../message.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
-import { markupOf, textOf } from '../value.ts'
+import { markupOf, textOf, type Value } from '../value.ts'
 
 const LEVELS = ['simple', 'full', 'headers', 'custom'] as const
 const CATEGORIES = ['INFO', 'DEBUG', 'TRACE', 'WARN', 'ERROR', 'FATAL'] as const
@@ -76,8 +75,9 @@ export const log = mediator<LogSettings>({
       const parts = level === 'simple' || level === 'full' ? [`To: ${message.to}`] : []
       if (hasId) parts.push(`MessageID: ${textOf(message.get('default', 'MessageID'))}`)
       if (level === 'headers') parts.push(...fieldsOf(message))
-      if (evaluateTemplate !== null) parts.push(maskedText(message, evaluateTemplate))
-      for (const { name, evaluate } of evaluates) parts.push(`${name} = ${maskedText(message, evaluate)}`)
+      if (evaluateTemplate !== null) parts.push(maskedText(message, () => evaluateTemplate(message)))
+      for (const { name, evaluate } of evaluates)
+        parts.push(`${name} = ${maskedText(message, () => evaluate(message))}`)
       if (hasPayload) parts.push(`Payload: ${message.secrets.mask(payloadText(message))}`)
       const text = parts.join(separator).slice(0, TEXT_MAX)
       context.log(CATEGORY_LEVELS[category], 'sequence log', { SEQUENCE: context.location, MESSAGE: text })
@@ -92,11 +92,13 @@ function readMessage(template: XmlElement, parser: SequenceParser): Expression |
   return parser.template(template, template.text)
 }
 
-/** A value computed from a secret is masked whole: it may be encoded. */
-function maskedText(message: Message, evaluate: Evaluate): string {
-  const secretsBefore = message.secrets.reads
-  const text = markupOf(evaluate(message))
-  return message.secrets.reads === secretsBefore ? message.secrets.mask(text) : MASK
+/** A value computed from a secret is masked whole, as it may be encoded, unless a copy of the secret is seen in it. */
+function maskedText({ secrets }: Message, evaluate: () => Value): string {
+  const { reads, uses } = secrets
+  const text = markupOf(evaluate())
+  if (secrets.reads !== reads) return MASK
+  const masked = secrets.mask(text)
+  return secrets.uses !== uses && masked === text ? MASK : masked
 }
 
 /** Fields of the message as it would go on. */

@@ -78,9 +78,11 @@ export const property = mediator<PropertySettings>({
     return message => {
       const found = nameOf(message)
       if (found === '') return true
+      const { uses } = message.secrets
       const value = evaluate(message)
       const matched = match === null ? value : (match(textOf(convertIn(message, value, 'STRING')))?.[group] ?? '')
       const converted = convertIn(message, matched, type)
+      if (converted !== undefined) message.secrets.computed(converted, uses)
       // Without a valid value the property is removed: the old value may mean something else.
       if (converted === undefined) {
         // The value of an expression may be the text of a client.

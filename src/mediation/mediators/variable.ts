@@ -57,7 +57,9 @@ export const variable = mediator<VariableSettings>({
     const { type, from } = source
     const evaluate = 'kind' in from ? context.compileExpression(from) : (): Value => ({ kind: 'xml', nodes: [from] })
     return message => {
+      const { uses } = message.secrets
       const value = convertIn(message, evaluate(message), type)
+      if (value !== undefined) message.secrets.computed(value, uses)
       // Without a valid value the variable is removed: the old value may mean something else.
       if (value === undefined) {
         context.warn(`the value of variable ${name} is not a valid ${type}`)

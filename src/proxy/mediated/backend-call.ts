@@ -5,6 +5,7 @@
 import { FAULT } from '../../faults/error-codes.ts'
 import { type CallChain, withCallVia } from '../../http1/call-chain.ts'
 import type { Head } from '../../http1/head.ts'
+import { maskedBy } from '../../mediation/secret-values.ts'
 import type { BackendResult } from '../../mediation/task-calls.ts'
 import {
   NO_STATE,
@@ -42,6 +43,8 @@ interface CallOptions {
   readonly calls: CallChain
   /** Names of the fields that the sequence has set, in lower case. */
   readonly changed: readonly string[]
+  /** Values that no log and no trace shows. */
+  readonly secrets: readonly string[]
   /** Longest time without progress in milliseconds; 0: the limits of the endpoint alone. */
   readonly timeoutMs: number
   /** When nobody waits for the response any more, by the monotonic clock; 0: no such time. */
@@ -95,7 +98,7 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
   /** Sends the request; everything else follows from the response. */
   start(endpoint: ResolvedEndpoint, message: TransferredMessage): void {
     const { target, method, path, callerLines = '', ownCredential = null } = endpoint
-    const { context, store, id } = this.#options
+    const { context, store, id, secrets } = this.#options
     const body = message.body.kind === 'untouched' ? ({ kind: 'none' } as const) : message.body
     const source = sourceOfTransferred(body, store)
     const exchange = this.#exchange
@@ -103,8 +106,9 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
     exchange.trace?.startWithin(this.#options.traced!.trace)
     exchange.correlation.generate(id)
     exchange.method = method
-    exchange.requestTarget = PREFIX + path
-    exchange.canonicalTarget = exchange.requestTarget
+    exchange.canonicalTarget = PREFIX + path
+    // Logs and traces show this one; the backend gets the canonical one.
+    exchange.requestTarget = maskedBy(secrets, exchange.canonicalTarget)
     exchange.backendPathAt = PREFIX.length
     exchange.requestFraming = source.length
     exchange.callerLines = callerLines
@@ -115,7 +119,7 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
       return
     }
     this.#watch()
-    const start = { method, target: exchange.requestTarget, scheme: 'http' } as const
+    const start = { method, target: exchange.canonicalTarget, scheme: 'http' } as const
     const edit = this.#edit(message)
     const use = (head: Head): void => {
       exchange.head = head

@@ -182,7 +182,18 @@ export class TaskCallsServer {
   }
 
   #request(request: BackendRequest): Promise<BackendResult> | BackendResult {
-    const { endpoint, own = 0, calls, trace = null, isBlocking, client, changed, message, endMs = 0 } = request
+    const {
+      endpoint,
+      own = 0,
+      calls,
+      trace = null,
+      isBlocking,
+      client,
+      changed,
+      message,
+      secrets = [],
+      endMs = 0,
+    } = request
     const { context, store, endpoints, idPrefix, traces } = this.#options
     const resolved = endpoint === OWN_ENDPOINT ? this.#resolveOwn(own, message) : endpoints.resolve(endpoint, message)
     const isBusy = this.#pending >= CALLS_MAX
@@ -204,6 +215,7 @@ export class TaskCallsServer {
         id: ++this.#lastId,
         calls,
         changed,
+        secrets,
         endMs,
         traced: trace === null || traces === null ? null : { trace, traces },
         timeoutMs: settings.timeoutMs,
