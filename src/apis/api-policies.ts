@@ -5,13 +5,8 @@
 import type { Diagnostics } from '../config/diagnostics.ts'
 import { nearest } from '../config/nearest.ts'
 import { type Flow, type FlowNames, FLOWS, NO_FLOW_NAMES } from './api-definition.ts'
-import {
-  BUILT_IN_NAMES,
-  type BuiltInPolicy,
-  builtInPolicy,
-  type PolicyParameter,
-  type PolicyValues,
-} from './built-in-policies.ts'
+import { BUILT_IN_NAMES, builtInPolicy } from './built-in-policies.ts'
+import type { BuiltInPolicy, PolicyParameter, PolicyValues } from './policy-parameters.ts'
 import { isDestination } from './endpoints.ts'
 import type { Operations } from './operations.ts'
 import { OwnPolicies, type OwnPolicy } from './own-policies.ts'

@@ -3,66 +3,21 @@
  * of our own. Each becomes a sequence of the mediation language.
  */
 import { type Flow, FLOWS } from './api-definition.ts'
-import { escapeXml } from './policy-template.ts'
-
-/** A declared parameter of a policy. */
-export interface PolicyParameter {
-  readonly name: string
-  readonly isRequired: boolean
-  /** '' for none. */
-  readonly fallback: string
-  /** Null: any text. */
-  readonly pattern: RegExp | null
-  /** The value of the parameter must not be shown. */
-  readonly isSecret?: boolean
-  /** The remedy where the value is missing. */
-  readonly hint?: string
-  /** Why a value other than the default, or any where there is none, has no effect. */
-  readonly inert?: string
-}
-
-/** Complete: with the default values of parameters that a use leaves out. */
-export type PolicyValues = ReadonlyMap<string, string>
-
-export interface BuiltInPolicy {
-  readonly flows: readonly Flow[]
-  readonly parameters: readonly PolicyParameter[]
-  /** Parameter whose URL acts where sequences choose the backend, and nowhere else (D253). */
-  readonly destination?: string
-  /** Elements of the sequence. */
-  readonly elements: (values: PolicyValues, flow: Flow) => string
-}
-
-const REQUEST: readonly Flow[] = ['request']
-const BOTH: readonly Flow[] = ['request', 'response']
-
-const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
-const FLAG = /^(?:true|false)$/i
-const NUMBER = /^\d{1,9}$/
-
-function required(name: string, pattern: RegExp | null = null): PolicyParameter {
-  return { name, isRequired: true, fallback: '', pattern }
-}
-
-function optional(name: string, fallback = '', pattern: RegExp | null = null): PolicyParameter {
-  return { name, isRequired: false, fallback, pattern }
-}
-
-/** A parameter of exports that has no effect here. */
-function inert(name: string, reason: string, fallback = ''): PolicyParameter {
-  return { ...optional(name, fallback), inert: reason }
-}
-
-/** Escapes interpolated values. */
-function xml(texts: TemplateStringsArray, ...values: readonly string[]): string {
-  return texts.map((text, at) => `${text}${at < values.length ? escapeXml(values[at]!) : ''}`).join('')
-}
-
-/** Element with an attribute for each value that is given. */
-function element(name: string, attributes: Readonly<Record<string, string>>, inner = ''): string {
-  const given = Object.entries(attributes).filter(([, value]) => value !== '')
-  return `<${name}${given.map(([key, value]) => xml` ${key}="${value}"`).join('')}>${inner}</${name}>`
-}
+import {
+  BOTH,
+  type BuiltInPolicy,
+  element,
+  FLAG,
+  inert,
+  optional,
+  type PolicyValues,
+  REQUEST,
+  required,
+  text,
+  TOKEN,
+  xml,
+} from './policy-parameters.ts'
+import { GUARDRAILS, jsonThreats, regexThreats, xmlThreats } from './threat-policies.ts'
 
 // ---- heads ----------------------------------------------------------------------------------------------------------
 
@@ -261,117 +216,6 @@ const callInterceptorService: BuiltInPolicy = {
   },
 }
 
-// ---- threats and guardrails -----------------------------------------------------------------------------------------
-
-/** Limits by the names of the reference platform; the attribute of the element behind each. */
-const JSON_LIMITS: Readonly<Record<string, string>> = {
-  maxPropertyCount: 'maxProperties',
-  maxStringLength: 'maxStringLength',
-  maxArrayElementCount: 'maxArrayElements',
-  maxKeyLength: 'maxKeyLength',
-  maxJsonDepth: 'maxDepth',
-}
-const XML_LIMITS: Readonly<Record<string, string>> = {
-  maxXMLDepth: 'maxDepth',
-  elementCount: 'maxElements',
-  attributeCount: 'maxAttributes',
-  attributeLength: 'maxAttributeLength',
-  childrenPerElement: 'maxChildren',
-  textLength: 'maxTextLength',
-}
-const LIMIT_OF_PLATFORM = '100'
-
-function limits(name: string, attributes: Readonly<Record<string, string>>, others: readonly PolicyParameter[]) {
-  const parameters = Object.keys(attributes).map(limit => optional(limit, LIMIT_OF_PLATFORM, NUMBER))
-  const elements = (values: PolicyValues): string => {
-    const given = Object.entries(attributes).map(([limit, attribute]) => [attribute, text(values, limit)])
-    return element(name, Object.fromEntries(given))
-  }
-  return { flows: REQUEST, parameters: [...parameters, ...others], elements }
-}
-
-const jsonThreats: BuiltInPolicy = limits('jsonThreatProtection', JSON_LIMITS, [
-  inert('requestMessageBufferSize', 'limits of the gateway hold', '1024'),
-  inert('jsonSchemaValidator', 'the gateway validates', 'org.wso2.carbon.apimgt.gateway.mediators.JsonSchemaValidator'),
-])
-/** Document types are refused whatever the policy says. */
-const xmlThreats: BuiltInPolicy = limits('xmlThreatProtection', XML_LIMITS, [])
-
-/** Statements of SQL as injections write them. */
-const SQL =
-  '(?i)(?:\\bunion\\s+(?:all\\s+)?select\\b' +
-  '|\\b(?:drop|alter|create|truncate)\\s+(?:table|database|view|schema|procedure)\\b' +
-  "|\\binsert\\s+into\\b|\\bdelete\\s+from\\b|\\bselect\\b.*\\bfrom\\b|'\\s*(?:or|and)\\b|'\\s*;|--\\s*$)"
-
-const regexThreats: BuiltInPolicy = {
-  flows: REQUEST,
-  parameters: [
-    optional('threatType', 'SQL-Injection'),
-    optional('regex', SQL),
-    ...['enabledCheckBody', 'enabledCheckHeaders', 'enabledCheckPathParams'].map(name => optional(name, 'true', FLAG)),
-  ],
-  elements: values => {
-    const ofPath = text(values, 'enabledCheckPathParams').toLowerCase()
-    return element('regexThreatProtection', {
-      ...{ name: text(values, 'threatType'), pattern: text(values, 'regex'), path: ofPath, query: ofPath },
-      body: text(values, 'enabledCheckBody').toLowerCase(),
-      headers: text(values, 'enabledCheckHeaders').toLowerCase(),
-    })
-  },
-}
-
-interface GuardrailRule {
-  /** Parameters of the rule, with the attribute of each; '' for none. */
-  readonly own: Readonly<Record<string, string>>
-  /** The remedy where one of them is missing. */
-  readonly hint?: string
-  readonly others?: readonly PolicyParameter[]
-  readonly inner?: BuiltInPolicy['elements']
-}
-
-function guardrail(type: string, { own, hint = 'add it', others = [], inner }: GuardrailRule): BuiltInPolicy {
-  return {
-    flows: BOTH,
-    parameters: [
-      optional('name'),
-      ...Object.keys(own).map(name => ({ ...required(name), hint })),
-      ...others,
-      optional('jsonPath'),
-      ...['invert', 'showAssessment'].map(name => optional(name, 'false', FLAG)),
-    ],
-    elements: (values, flow) => {
-      const rule = Object.entries(own).map(([name, attribute]) => [attribute, text(values, name)])
-      const attributes = Object.fromEntries(rule.filter(([attribute]) => attribute !== ''))
-      const given = ['name', 'jsonPath', 'invert', 'showAssessment'].map(name => [name, text(values, name)])
-      return element('guardrail', { type, ...attributes, ...Object.fromEntries(given) }, inner?.(values, flow))
-    },
-  }
-}
-
-const COUNTS = { own: { min: 'min', max: 'max' } }
-const NO_REQUESTS = 'the gateway asks no URL of a text; it compares each with allowedUrls'
-const GUARDRAILS = {
-  WordCountGuardrail: guardrail('wordCount', COUNTS),
-  SentenceCountGuardrail: guardrail('sentenceCount', COUNTS),
-  ContentLengthGuardrail: guardrail('contentLength', COUNTS),
-  RegexGuardrail: guardrail('regex', { own: { regex: 'pattern' } }),
-  JSONSchemaGuardrail: guardrail('jsonSchema', {
-    own: { schema: '' },
-    inner: v => xml`<schema>${text(v, 'schema')}</schema>`,
-  }),
-  // Ours: the hosts and URLs that a text may hold. The reference platform calls each URL of a text instead.
-  URLGuardrail: guardrail('url', {
-    own: { allowedUrls: '' },
-    hint: `${NO_REQUESTS}: write the hosts and URLs that a text may hold, as "example.com, *.example.org"`,
-    others: [inert('onlyDNS', NO_REQUESTS, 'false'), inert('timeout', NO_REQUESTS, '3000')],
-    inner: v =>
-      text(v, 'allowedUrls')
-        .split(/[\s,]+/)
-        .map(url => xml`<url>${url}</url>`)
-        .join(''),
-  }),
-}
-
 const POLICIES: Readonly<Record<string, BuiltInPolicy>> = {
   addHeader: setHeader,
   setHeader,
@@ -421,10 +265,6 @@ export const BUILT_IN_NAMES: readonly string[] = Object.keys(POLICIES)
 
 export function builtInPolicy(name: string): BuiltInPolicy | undefined {
   return BY_LOWER_CASE.get(name.toLowerCase())
-}
-
-function text(values: PolicyValues, name: string): string {
-  return values.get(name) ?? ''
 }
 
 /** Exports give query parameters percent-encoded, and spaces as they are. */
