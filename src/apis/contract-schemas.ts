@@ -30,6 +30,16 @@ type Names = ReadonlySet<string>
 
 const NO_NAMES: Names = new Set()
 
+/** A schema in the document, and the messages that it is converted for. */
+interface Place {
+  readonly path: Path
+  readonly direction: Direction
+  /** False: what its discriminator asks for is left out. */
+  readonly isWhole: boolean
+  /** Properties that are not required, because a schema that extends it hides them. */
+  readonly hidden: Names
+}
+
 /** Collects the schemas that the messages of one API are checked against. */
 export class ContractSchemas {
   readonly #document: OpenApiDocument
@@ -53,10 +63,7 @@ export class ContractSchemas {
     return value
   }
 
-  /**
-   * Name of the schema at a path; `isWhole`: false leaves out what its discriminator asks for. `hidden`: properties
-   * that are not required, because a schema that extends it hides them.
-   */
+  /** Returns the name of the schema at a path. `isWhole`, `hidden`: see `Place`. */
   nameOf(path: Path, direction: Direction, isWhole = true, hidden = NO_NAMES): string {
     const key = JSON.stringify([direction, isWhole, path, [...hidden].sort()])
     const known = this.#names.get(key)
@@ -64,7 +71,7 @@ export class ContractSchemas {
     const name = `s${this.#names.size}`
     this.#names.set(key, name)
     this.places.set(name, path)
-    this.schemas[name] = this.#convert(this.typed(path), path, direction, isWhole, hidden)
+    this.schemas[name] = this.#convert(this.typed(path), { path, direction, isWhole, hidden })
     return name
   }
 
@@ -77,29 +84,24 @@ export class ContractSchemas {
     return name
   }
 
-  #convert(schema: unknown, path: Path, direction: Direction, isWhole: boolean, above: Names): unknown {
+  #convert(schema: unknown, given: Place): unknown {
     if (!isObject(schema)) return schema === false ? false : {}
     const { $ref: ref } = schema
     const is31 = this.#document.version === '3.1'
-    const hidden = above.union(allHidden(this.#document, schema, path, direction))
-    const referred = typeof ref === 'string' ? this.#referred(ref, path, direction, isWhole, hidden) : undefined
+    const { path, direction, isWhole } = given
+    const place = { ...given, hidden: given.hidden.union(allHidden(this.#document, schema, path, direction)) }
+    const referred = typeof ref === 'string' ? this.#referred(ref, place) : undefined
     // Beside a reference nothing counts before 3.1; `nullable` there is meant all the same.
     if (referred !== undefined && !is31) return nullable(referred, schema)
     const converted: Record<string, unknown> = referred ?? {}
     this.#copyPlain(schema, converted, path, is31)
-    this.#copyNested(schema, converted, path, direction, hidden)
-    this.#hideProperties(schema, converted, path, direction, hidden)
-    const discriminated = isWhole ? this.#discriminated(schema, converted, path, direction) : converted
+    this.#copyNested(schema, converted, place)
+    this.#hideProperties(schema, converted, place)
+    const discriminated = isWhole ? this.#discriminated(schema, converted, place) : converted
     return nullable(discriminated, schema)
   }
 
-  #referred(
-    ref: string,
-    path: Path,
-    direction: Direction,
-    isWhole: boolean,
-    hidden: Names,
-  ): Record<string, unknown> | undefined {
+  #referred(ref: string, { path, direction, isWhole, hidden }: Place): Record<string, unknown> | undefined {
     const found = this.#document.resolve(ref)
     if (found !== undefined) {
       const left = requiredOf(this.#document, found.value, found.path, hidden)
@@ -134,16 +136,10 @@ export class ContractSchemas {
     }
   }
 
-  #copyNested(
-    schema: Schema,
-    converted: Record<string, unknown>,
-    path: Path,
-    direction: Direction,
-    hidden: Names,
-  ): void {
+  #copyNested(schema: Schema, converted: Record<string, unknown>, { path, direction, hidden }: Place): void {
     const is31 = this.#document.version === '3.1'
-    const inner = (value: unknown, at: Path, whole = true, above = NO_NAMES) =>
-      this.#convert(value, at, direction, whole, above)
+    const inner = (value: unknown, at: Path, isWhole = true, above = NO_NAMES) =>
+      this.#convert(value, { path: at, direction, isWhole, hidden: above })
     for (const name of is31 ? [...ONE, ...ONE_31] : ONE) {
       if (schema[name] !== undefined) converted[name] = inner(schema[name], [...path, name])
     }
@@ -165,13 +161,7 @@ export class ContractSchemas {
   }
 
   /** Forbids read-only properties in requests and write-only ones in responses, and does not require them there. */
-  #hideProperties(
-    schema: Schema,
-    converted: Record<string, unknown>,
-    path: Path,
-    direction: Direction,
-    hidden: Names,
-  ): void {
+  #hideProperties(schema: Schema, converted: Record<string, unknown>, { path, direction, hidden }: Place): void {
     const { required } = schema
     if (Array.isArray(required)) {
       const left = required.filter(name => !hidden.has(name as string))
@@ -185,12 +175,11 @@ export class ContractSchemas {
     }
   }
 
-  /** The property that names the schema decides which one holds. */
+  /** Adds the choice of a discriminator: the property that names the schema decides which one holds. */
   #discriminated(
     schema: Schema,
     converted: Record<string, unknown>,
-    path: Path,
-    direction: Direction,
+    { path, direction }: Place,
   ): Record<string, unknown> {
     const { discriminator } = schema
     const property = isObject(discriminator) ? discriminator.propertyName : discriminator
