@@ -49,8 +49,8 @@ export class SecretValues implements Iterable<string> {
   }
 
   /**
-   * A value was computed since there were so many `uses`: from a secret, if there are more now. One that shows the
-   * secret as it is needs no mask of its own.
+   * Adds a value that was computed since there were so many `uses`, if there are more now: it comes from a secret. A
+   * value that shows the secret as it is needs no mask of its own.
    */
   computed(value: Value, usesBefore: number): void {
     if (this.uses === usesBefore || typeof value !== 'string' || value.length < COMPUTED_LENGTH_MIN) return
@@ -63,7 +63,7 @@ export class SecretValues implements Iterable<string> {
     this.#spellings = null
   }
 
-  /** The text without the values, as they are and with the escapes of JSON, XML and URLs. */
+  /** Masks the values in a text, as they are and with the escapes of JSON, XML and URLs. */
   mask(text: string): string {
     if (this.#values.size === 0) return text
     this.#spellings ??= [...new Set([...this.#values].flatMap(spellingsOf))].sort((one, two) => two.length - one.length)
@@ -82,7 +82,7 @@ export class SecretValues implements Iterable<string> {
   }
 }
 
-/** The text without these values. */
+/** Masks these values in a text. */
 export function maskedBy(values: readonly string[], text: string): string {
   if (values.length === 0) return text
   const secrets = new SecretValues()

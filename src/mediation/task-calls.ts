@@ -30,7 +30,7 @@ export interface BackendRequest {
   /** Names of the request fields that the sequence has set or removed, in lower case. */
   readonly changed: readonly string[]
   readonly message: TransferredMessage
-  /** What the sequence has read and no log or trace shows; left out: nothing. */
+  /** Values that no log and no trace shows; left out: none. */
   readonly secrets?: readonly string[]
   /** When nobody waits for the response any more, by the monotonic clock; left out: no such time. */
   readonly endMs?: number

@@ -27,7 +27,7 @@ export interface CustomFormats {
 
 export const NO_CUSTOM_FORMATS: CustomFormats = { builders: new Map(), formatters: new Map() }
 
-/** Throws ModuleError. */
+/** Loads the modules. Throws ModuleError. */
 export async function loadCustomFormats(home: string, modules: FormatModules): Promise<CustomFormats> {
   const load = async <T>(paths: Readonly<Record<string, string>>, name: string): Promise<ReadonlyMap<string, T>> => {
     const loads = Object.entries(paths)

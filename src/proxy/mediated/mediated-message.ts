@@ -22,8 +22,8 @@ import { MediatedMachine } from './transitions.ts'
 
 export const NO_HEAD: MessageHead = { method: '', target: '', status: 0, reason: '', fields: [] }
 const NO_BODY: HeldBody = { kind: 'none' }
-/** A late message waits no longer for a worker that words its fault, in milliseconds (D780). */
-const WORDS_WAIT_MS = 250
+/** Longest wait of a late message for a worker that runs its fault flow, in milliseconds (D780). */
+const FAULT_FLOW_WAIT_MS = 250
 
 export abstract class MediatedMessage implements TargetSide, ExchangeMediation, FeedOwner {
   state: MessageState
@@ -150,10 +150,10 @@ export abstract class MediatedMessage implements TargetSide, ExchangeMediation, 
     this.release()
   }
 
-  /** `isLate`: the client has waited long enough, and this flow words that. */
+  /** `isLate`: the message is late, and this is its fault flow. */
   protected queued(leave: (() => void) | null, isLate: boolean): void {
     this.#leaveQueue = leave
-    if (leave !== null && isLate) setTimeout(leave, WORDS_WAIT_MS).unref()
+    if (leave !== null && isLate) setTimeout(leave, FAULT_FLOW_WAIT_MS).unref()
   }
 
   protected release(): void {

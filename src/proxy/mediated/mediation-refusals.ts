@@ -56,7 +56,7 @@ export function refusalOfMounted(loss: MountedLoss): Refusal {
   return OF_MOUNTED[loss]
 }
 
-/** Whether the client has waited for as long as `mediation.synapse.global_timeout_interval` allows. */
+/** Tells whether the client has waited for as long as `mediation.synapse.global_timeout_interval` allows. */
 export function isLateFault({ code }: Pick<Refusal, 'code'>): boolean {
   return code === OF_WORKERS.late.code || code === OF_MOUNTED.late.code
 }
