@@ -203,8 +203,8 @@ const PART_CHARSETS: readonly (readonly [charset: string, part: Buffer, text: st
 
 for (const [charset, part, text, to, type] of PART_CHARSETS) {
   test(`a part in ${charset} is read and written in ${charset}; ${to} makes it ${type}`, () => {
-    const head = `--B\r\nContent-Disposition: form-data; name="a"\r\nContent-Type: text/plain; charset=${charset}\r\n\r\n`
-    const bytes = Buffer.concat([Buffer.from(head), part, Buffer.from('\r\n--B--\r\n')])
+    const lines = `Content-Disposition: form-data; name="a"\r\nContent-Type: text/plain; charset=${charset}\r\n`
+    const bytes = Buffer.concat([Buffer.from(`--B\r\n${lines}\r\n`), part, Buffer.from('\r\n--B--\r\n')])
     const payload = build(bytes, 'multipart/form-data; boundary=B')!
     assert.match(shown(payload), new RegExp(`>${text}</a>`))
     const written = write(payload, 'multipart/form-data')
