@@ -12,9 +12,9 @@ import type { EndpointForm } from './endpoint-plan.ts'
 interface EndpointFile {
   readonly label: string
   readonly text: string
-  /** With the endpoints of the files that it names. */
+  /** The endpoint, with those of the files that it names. */
   readonly form: EndpointForm
-  /** As the file has it. */
+  /** The endpoint as the file has it. */
   readonly parsed: EndpointForm
 }
 
@@ -53,7 +53,7 @@ export async function loadEndpoints(
   return resolved(files, active, diagnostics)
 }
 
-/** Groups that name files, with the endpoints of those. */
+/** Returns the files, whose groups have the endpoints of the files that they name. */
 function resolved(files: ReadonlyMap<string, EndpointFile>, active: EndpointFiles, diagnostics: Diagnostics) {
   const named = new Map(files)
   for (const [name, file] of files) {

@@ -32,7 +32,7 @@ export interface BackendRequest {
   readonly message: TransferredMessage
   /** Values that no log and no trace shows; left out: none. */
   readonly secrets?: readonly string[]
-  /** When nobody waits for the response any more, by the monotonic clock; left out: no such time. */
+  /** Time until which the task waits for the response, by the monotonic clock; left out: no limit. */
   readonly endMs?: number
 }
 

@@ -55,7 +55,7 @@ export interface FlowTask {
   /** Names of the sequences that run in order. */
   readonly sequences: readonly string[]
   readonly message: TransferredMessage
-  /** Where the response flow of this request flow gathers the responses to copies that the task sends. */
+  /** The aggregate of the response flow, which gathers the responses to copies that this request flow sends. */
   readonly gathering?: TaskGathering
   /**
    * Set for a request flow and its copies in the background: names the endpoint of the API in calls of the task

@@ -92,7 +92,7 @@ export interface WorkerData {
 /** A task on its way to a thread. */
 export interface TaskEnvelope<Task extends { readonly kind: string } = { readonly kind: string }> {
   readonly task: Task
-  /** When nobody waits for the result any more, by the monotonic clock; 0: no limit. */
+  /** Time until which the reactor waits for the result, by the monotonic clock; 0: no limit. */
   readonly endMs: number
 }
 

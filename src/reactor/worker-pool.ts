@@ -10,7 +10,7 @@ import type { HeldPermits, PermitLimits, SharedPermits } from '../runtime/shared
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
 import type { WorkerThreads } from './worker-threads.ts'
 
-/** Between two tries to tell others what has changed while the lock was not free. */
+/** Pause between two tries to tell others what has changed while the lock was not free. */
 const REPAIR_MS = 1000
 
 /** Cells of the metrics of each pool. */
@@ -81,7 +81,7 @@ interface Job extends PoolTask {
   readonly result: PromiseWithResolvers<unknown>
   /** 0: whoever waits for the result has a time-out of its own. */
   readonly timeoutMs: number
-  /** When nobody waits for the result any more, by the monotonic clock; 0: no such time. */
+  /** Time until which the caller waits for the result, by the monotonic clock; 0: no limit. */
   readonly endMs: number
   readonly wait: TaskWait | null
   timer: NodeJS.Timeout | null
@@ -109,8 +109,8 @@ export class WorkerPool {
   }
 
   /**
-   * As `run`, without the time-out of the pool. `leave`: takes a task off the queue, whose result rejects with `left`;
-   * false: it has begun.
+   * Runs a task as `run` does, without the time-out of the pool. `leave`: takes a task off the queue, whose result
+   * rejects with `left`; false: it has begun.
    */
   open(task: PoolTask, bodyBytes: number): { readonly result: Promise<unknown>; readonly leave: () => boolean } {
     const job = this.#enter(task, bodyBytes, 0, null)

@@ -19,7 +19,7 @@ export class ModuleStates {
     return new SharedArrayBuffer((threads + modules) * Int32Array.BYTES_PER_ELEMENT)
   }
 
-  /** The thread runs a module from now on. No atomic operation: only a look after the end of the thread reads this. */
+  /** Notes that the thread runs a module from now on. No atomic operation: it is read after the end of the thread. */
   enter(thread: number, module: number): void {
     this.#cells[thread] = module + 1
   }

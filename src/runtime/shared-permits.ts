@@ -22,9 +22,9 @@ export function mostAtOnce({ core, max, queueLength }: Omit<PermitLimits, 'queue
   return queueLength < 0 ? core : Math.max(core, max)
 }
 
-/** Permits that tasks hold which wait for the one that arrives. */
+/** Permits of tasks that wait for the one that arrives. */
 export interface HeldPermits {
-  /** By row; those of further rows are held by none. */
+  /** Numbers by row; a further row has none. */
   readonly permits: readonly number[]
   /** No other task is waited for by the same tasks. */
   readonly isAlone: boolean
@@ -331,10 +331,10 @@ export class SharedPermits {
   }
 
   /**
-   * Whether no permit of the row can become free: tasks hold all of them that wait for the one that arrives, or for
-   * others in the queue; permits of other rows may be between. `permits`: those of the callers of the one that arrives.
-   * `isBesideOthers`: those that wait for others in a queue count too. Leaves out, one by one, each row of which a
-   * permit can become free; the lock is held.
+   * Tells whether no permit of the row can become free: all are held by tasks that wait for the one that arrives, or for
+   * others in the queue; permits of other rows may be between. Leaves out, one by one, each row of which a permit can
+   * become free. The lock is held. `permits`: those of the callers of the one that arrives. `isBesideOthers`: permits
+   * of tasks that wait for others in a queue count too.
    */
   #isStuck(row: number, permits: readonly number[], isBesideOthers: boolean): boolean {
     const cells = this.#cells

@@ -1,12 +1,12 @@
-/** The time of one task. After its end nobody waits for the result, and the task may begin nothing more. */
+/** The time of one task. After its end the result has no receiver, and the task may begin nothing more. */
 import { CallFailed } from '../runtime/call-channel.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
 
 export class TaskTime {
-  /** By the monotonic clock; 0: the task may take as long as it likes. */
+  /** End of the time by the monotonic clock; 0: the task has no limit. */
   readonly endMs: number
   #isOver = false
-  /** Rejects at the end. Null: nothing waits for that yet. */
+  /** Rejects at the end. Null: no call waits for that yet. */
   #end: PromiseWithResolvers<never> | null = null
 
   constructor(endMs: number) {

@@ -25,7 +25,7 @@ export function wrong(rule: string): Reading {
   return { kind: 'wrong', rule }
 }
 
-/** How a place writes texts: its escapes, and the separators that are escaped in it. */
+/** The notation of texts in a place: its escapes, and the separators that are escaped in it. */
 interface Notation {
   /** Throws URIError. */
   decode(text: string): string

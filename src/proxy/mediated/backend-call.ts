@@ -47,7 +47,7 @@ interface CallOptions {
   readonly secrets: readonly string[]
   /** Longest time without progress in milliseconds; 0: the limits of the endpoint alone. */
   readonly timeoutMs: number
-  /** When nobody waits for the response any more, by the monotonic clock; 0: no such time. */
+  /** Time until which the task waits for the response, by the monotonic clock; 0: no limit. */
   readonly endMs: number
   /** The trace that the request continues, and what takes its record; null: it is not traced. */
   readonly traced: { readonly trace: TraceLink; readonly traces: TraceRecords } | null

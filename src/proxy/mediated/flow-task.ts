@@ -65,7 +65,7 @@ export function withAbsent(fields: Fields, own: Fields): Fields {
 }
 
 export interface TaskOptions {
-  /** Where the response flow gathers copies; null for other flows. */
+  /** The aggregate of the response flow that gathers copies of a request flow; null for none. */
   readonly gathering: TaskGathering | null
   /** As of FlowTask; 0: none. */
   readonly own: number

@@ -92,7 +92,7 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
     return !this.#options.expects && length > 0 && length <= WINDOW_BYTES
   }
 
-  /** In a microtask: what was read with the head belongs to the body that goes with the request. */
+  /** Opens in a microtask: bytes that were read with the head belong to the body that goes with the request. */
   #openSoon(): void {
     queueMicrotask(() => this.#guarded(() => this.#open()))
   }
