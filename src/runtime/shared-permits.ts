@@ -331,7 +331,7 @@ export class SharedPermits {
   }
 
   /**
-   * Tells whether no permit of the row can become free: all are held by tasks that wait for the one that arrives, or for
+   * Tells whether no permit of the row can become free: all tasks that hold one wait for the one that arrives, or for
    * others in the queue; permits of other rows may be between. Leaves out, one by one, each row of which a permit can
    * become free. The lock is held. `permits`: those of the callers of the one that arrives. `isBesideOthers`: permits
    * of tasks that wait for others in a queue count too.
