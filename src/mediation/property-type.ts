@@ -1,5 +1,6 @@
 /** Types of properties, with the number ranges of the reference platform, and conversion to them. */
 import { hasHeapRoom } from '../runtime/heap-room.ts'
+import { exactValue } from './formats/json-text.ts'
 import { MediationFault } from './mediation-fault.ts'
 import type { Message } from './message.ts'
 import type { TaskServices } from './task-calls.ts'
@@ -69,7 +70,8 @@ function elementOf(text: string, { parse }: TaskServices): Value | undefined {
   }
 }
 
-const MALFORMED = 102520
+/** Code of a text that is not of its format. */
+export const MALFORMED = 102520
 
 /** False for a constant that no message can convert; a text that may be an element is parsed for each message. */
 export function isOfType(value: string | number, type: PropertyType): boolean {
@@ -96,7 +98,7 @@ function isStructure(value: Value, type: PropertyType): boolean {
 function convertText(text: string, type: PropertyType): Value | undefined {
   if (type === 'OM') return undefined
   if (type === 'STRING') return text
-  if (type === 'JSON') return parsed(text)
+  if (type === 'JSON') return jsonIn(text)
   const trimmed = text.trim()
   if (type === 'BOOLEAN') return /^(?:true|false)$/i.test(trimmed) ? trimmed.toLowerCase() === 'true' : undefined
   const number = Number(trimmed)
@@ -118,9 +120,10 @@ function isDeep(json: Json): boolean {
   return true
 }
 
-function parsed(text: string): Value | undefined {
+/** The value of JSON, with its digits; undefined for other texts, null, and what is nested too deep. */
+export function jsonIn(text: string): Value | undefined {
   try {
-    const json = JSON.parse(text) as Json
+    const json = exactValue(text)
     // There are no null properties.
     return json === null || isDeep(json) ? undefined : valueOfJson(json)
   } catch {

@@ -31,6 +31,8 @@ const PROPERTIES: Readonly<Record<string, Value>> = {
     nodes: [{ name: 'x', attributes: [['y', 'one']], children: [{ name: 'z', attributes: [], children: ['2.5'] }] }],
   },
   template: '$1 $2 $ctx:number \\u0022',
+  written: ' {"a":[1,12345678901234567890],"b":"<"}',
+  broken: '{"a":1},"b":{"c":2}',
   infinite: Number.POSITIVE_INFINITY,
 }
 
@@ -47,6 +49,10 @@ const BODIES: readonly (readonly [string, string, readonly string[], string])[] 
   ['json', '{"a":$1}', ['word'], '{"a":false}'],
   ['json', '{"a":$1}', ['nothing'], '{"a":null}'],
   ['json', '{"a":$1}', ['object'], '{"a":{"a":[1,null],"b c":"<"}}'],
+  // The text of an object or array is that, with its digits; it cannot end the place where it stands.
+  ['json', '{"a":$1}', ['written'], '{"a":{"a":[1,12345678901234567890],"b":"<"}}'],
+  ['json', '{"a":"$1"}', ['written'], '{"a":" {\\"a\\":[1,12345678901234567890],\\"b\\":\\"<\\"}"}'],
+  ['json', '{"a":$1}', ['broken'], '{"a":"{\\"a\\":1},\\"b\\":{\\"c\\":2}"}'],
   // An element with text alone is its text, as in XPath; one with elements is JSON.
   ['json', '{"a":$1}', ['nodes'], '{"a":"<"}'],
   ['json', '{"a":$1}', ['tree'], '{"a":{"x":{"@y":"one","z":2.5}}}'],

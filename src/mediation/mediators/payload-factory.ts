@@ -6,6 +6,7 @@ import type { XmlElement } from '../../config/xml.ts'
 import { servicesOf } from '../backend-calls.ts'
 import type { Expression } from '../expression.ts'
 import { bodyFormatOf, isXmlFormat } from '../formats/body-types.ts'
+import { jsonOf } from '../formats/json-text.ts'
 import { argumentsIn, jsonParts, type TemplatePart, textParts } from '../payload-template.ts'
 import { jsonOfXml, nodesOfJson, primitive } from '../json-xml.ts'
 import { MediationFault } from '../mediation-fault.ts'
@@ -13,7 +14,7 @@ import { type CompileContext, mediator } from '../mediator.ts'
 import type { Message, Payload } from '../message.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
 import type { TaskServices } from '../task-calls.ts'
-import { TEXT_MAX, tooLong } from '../property-type.ts'
+import { jsonIn, MALFORMED, TEXT_MAX, tooLong } from '../property-type.ts'
 import { type Json, markupOf, textOf, type Value } from '../value.ts'
 import {
   element as xmlElement,
@@ -279,13 +280,14 @@ function usedWithin(node: XmlChild): readonly number[] {
  * null. Throws MediationFault.
  */
 function made({ task }: Message, build: Build, values: readonly Value[], { warn }: CompileContext): Payload | null {
+  const parse = (text: string) => structureIn(text, task)
   if (task === null) {
-    const payload = build(values, TEXT_MAX)
+    const payload = build(values, TEXT_MAX, parse)
     if (payload === null) warn(`the payload has more than ${TEXT_MAX} characters`)
     return payload
   }
   const { decodedSize } = task.limits
-  const payload = build(values, decodedSize)
+  const payload = build(values, decodedSize, parse)
   if (payload === null) throw tooLong(`the payload has more than ${decodedSize} characters (body.max_decoded_size)`)
   if (payload.kind !== 'json' || payload.text.length <= TEXT_MAX) return payload
   try {
@@ -300,8 +302,28 @@ function made({ task }: Message, build: Build, values: readonly Value[], { warn 
 /** Code of a body beyond a limit, which blames the client. */
 const BEYOND_LIMIT = 102521
 
+/** The object or array that a text is as JSON; undefined for another text. Throws MediationFault beyond a limit. */
+type ParseStructure = (text: string) => Json | undefined
+
 /** Returns null where the payload has more characters. */
-type Build = (values: readonly Value[], charactersMax: number) => Payload | null
+type Build = (values: readonly Value[], charactersMax: number, parse: ParseStructure) => Payload | null
+
+function structureIn(text: string, task: TaskServices | null): Json | undefined {
+  if (!/^\s*[[{]/.test(text)) return undefined
+  if (text.length <= TEXT_MAX) {
+    const value = jsonIn(text)
+    return typeof value === 'object' && value.kind === 'json' ? value.value : undefined
+  }
+  if (task === null) return undefined
+  try {
+    const payload = task.parse(text, MEDIA_TYPES.json)
+    return payload?.kind === 'json' ? jsonOf(payload) : undefined
+  } catch (error) {
+    if (!(error instanceof MediationFault)) throw error
+    if (error.raised.code === MALFORMED) return undefined
+    throw error.raised.code === BEYOND_LIMIT ? tooLong(error.raised.cause) : error
+  }
+}
 
 /** `literals`: `Argument.isLiteral` of each argument; without effect in XML. */
 function compileTemplate(template: Template, literals: readonly boolean[]): Build {
@@ -315,13 +337,13 @@ function compileTemplate(template: Template, literals: readonly boolean[]): Buil
   }
   const kind = template.media
   const parts = kind === 'json' ? jsonParts(template.text) : textParts(template.text)
-  return (values, charactersMax) => {
+  return (values, charactersMax, parse) => {
     let text = ''
     for (const part of parts) {
       if (typeof part === 'string') text += part
       else {
         const value = values[part.argument - 1]!
-        text += kind === 'text' ? markupOf(value) : jsonText(value, part.isQuoted, literals[part.argument - 1]!)
+        text += kind === 'text' ? markupOf(value) : jsonText(value, part.isQuoted, literals[part.argument - 1]!, parse)
       }
       if (text.length > charactersMax) return null
     }
@@ -329,22 +351,22 @@ function compileTemplate(template: Template, literals: readonly boolean[]): Buil
   }
 }
 
-function jsonText(value: Value, isQuoted: boolean, isLiteral: boolean): string {
+function jsonText(value: Value, isQuoted: boolean, isLiteral: boolean, parse: ParseStructure): string {
   if (isQuoted) return JSON.stringify(textOf(value)).slice(1, -1)
   if (isLiteral) return JSON.stringify(value)
-  return JSON.stringify(bare(value))
+  return JSON.stringify(bare(value, parse))
 }
 
-/** Value for a position without quotes: text that reads as a number or boolean becomes one. */
-function bare(value: Value): Json {
+/** Value for a position without quotes: text that reads as a number, boolean, object or array becomes one. */
+function bare(value: Value, parse: ParseStructure): Json {
   if (typeof value === 'number') return Number.isFinite(value) ? value : String(value)
   if (typeof value === 'boolean') return value
-  if (typeof value === 'string') return primitive(value)
+  if (typeof value === 'string') return parse(value) ?? primitive(value)
   if (value.kind === 'json') return value.value
   const [first = ''] = value.nodes
-  if (typeof first === 'string') return bare(first)
+  if (typeof first === 'string') return bare(first, parse)
   // An element with text alone is its text.
-  return elementsOf(first).length === 0 ? bare(textWithin(first)) : jsonOfXml(first)
+  return elementsOf(first).length === 0 ? bare(textWithin(first), parse) : jsonOfXml(first)
 }
 
 /** Characters that the payload may still have. */
