@@ -25,7 +25,7 @@ export interface DomNode {
     createTextNode(text: string): DomNode
     importNode(node: DomNode, isDeep: boolean): DomNode
   }
-  lookupNamespaceURI(prefix: string | null): string | null
+  lookupNamespaceURI(prefix: string): string | null
   appendChild(node: DomNode): void
   insertBefore(node: DomNode, before: DomNode | null): void
   removeChild(node: DomNode): void

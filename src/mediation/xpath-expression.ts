@@ -230,10 +230,8 @@ const ELEMENT = 1
 
 export function treeOf(node: DomNode): XmlNode {
   if (node.nodeType !== ELEMENT) return node.nodeValue ?? ''
-  return selfContained(
-    plainTree(node, 1),
-    prefix => node.lookupNamespaceURI(prefix === '' ? null : prefix) ?? undefined,
-  )
+  // The library knows the default namespace by an empty prefix, not by null as DOM says.
+  return selfContained(plainTree(node, 1), prefix => node.lookupNamespaceURI(prefix) ?? undefined)
 }
 
 /** A sequence may nest a payload into itself again and again, and trees are walked by recursion. */
