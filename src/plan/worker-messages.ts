@@ -10,6 +10,8 @@ import type { CallMessage, ResultMessage } from '../runtime/call-channel.ts'
 export interface WorkerHello {
   readonly kind: 'hello'
   readonly threadId: number
+  /** Id of the thread in the system; 0 where it is not known. */
+  readonly systemThreadId: number
   /** Carries `FromWorker` one way and `ToWorker` the other. */
   readonly port: MessagePort
   /** Signs of life: `BEATS`, `RUNNING`. */

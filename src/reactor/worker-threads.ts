@@ -19,6 +19,7 @@ import type { TaskEnvelope, TaskReply, WorkerData } from '../plan/worker-plan.ts
 import type { MountedReply } from '../proxy/mediated/mounted-calls.ts'
 import { respond } from '../runtime/call-channel.ts'
 import { makeLoopsInterruptible } from '../runtime/loop-interrupts.ts'
+import { processorWaitMs } from '../runtime/thread-scheduling.ts'
 
 const ENTRY = new URL('../worker/worker-entry.js', import.meta.url)
 const MIB = 1_048_576
@@ -58,6 +59,8 @@ export interface WorkerThreadsOptions {
   /** First file of a thread, and times; for tests. */
   readonly entry?: URL | undefined
   readonly watch?: Partial<WorkerWatch> | undefined
+  /** How long a thread has waited for a processor, in milliseconds; for tests. */
+  readonly processorWaitMs?: (systemThreadId: number) => number
 }
 
 interface OpenPool {
@@ -71,10 +74,17 @@ interface Watched {
   readonly worker: Worker
   readonly pool: OpenPool
   /** Null until the thread has said hello. */
-  hello: { readonly port: MessagePort; readonly life: Int32Array; readonly memory: ChildThreads } | null
+  hello: {
+    readonly port: MessagePort
+    readonly life: Int32Array
+    readonly memory: ChildThreads
+    readonly systemThreadId: number
+  } | null
   beats: number
-  /** When the last sign of life was seen; before the first one, when the thread was. */
+  /** When the last sign of life was seen, later waits for a processor added; before the first one, when the thread was. */
   aliveMs: number
+  /** Its wait for a processor when it was last seen silent; null: it was not. */
+  waitedMs: number | null
   cause: string
 }
 
@@ -262,7 +272,7 @@ export class WorkerThreads {
 
   // ---- threads ----------------------------------------------------------------------------------------------------
 
-  #greet({ threadId, port, life, memory, marks }: WorkerHello, pool: OpenPool): void {
+  #greet({ threadId, systemThreadId, port, life, memory, marks }: WorkerHello, pool: OpenPool): void {
     this.#look()
     const thread = [...this.#threads.values()].find(({ worker }) => worker.threadId === threadId)
     if (thread === undefined || this.#state === 'closed') {
@@ -272,7 +282,7 @@ export class WorkerThreads {
     const { metrics, kind } = this.#options
     const children = new ChildThreads(metrics, row => (row === 0 ? kind : 'script'), memory, marks)
     children.tick()
-    thread.hello = { port, life: new Int32Array(life), memory: children }
+    thread.hello = { port, life: new Int32Array(life), memory: children, systemThreadId }
     thread.aliveMs = performance.now()
     metrics.add(METRIC.workerThreads, 1)
     const reply: MountedReply = (message, transfer = []) => port.postMessage(message, transfer as ArrayBuffer[])
@@ -306,11 +316,21 @@ export class WorkerThreads {
       hello?.memory.tick()
       const beats = hello === null ? -1 : Atomics.load(hello.life, BEATS)
       const isIdle = hello !== null && Atomics.load(hello.life, RUNNING) === 0
-      if (isIdle || beats !== thread.beats) thread.aliveMs = now
+      if (isIdle || beats !== thread.beats) {
+        thread.aliveMs = now
+        thread.waitedMs = null
+      } else if (hello !== null) this.#allowForWait(thread, hello.systemThreadId)
       thread.beats = beats
       const limitMs = hello === null ? this.#watch.startMs : this.#watch.silenceMs
       if (now - thread.aliveMs > limitMs) this.#terminate(thread, limitMs)
     }
+  }
+
+  /** A silent thread that waits for a processor does not hang: its wait is no silence (D259). */
+  #allowForWait(thread: Watched, systemThreadId: number): void {
+    const waitedMs = (this.#options.processorWaitMs ?? processorWaitMs)(systemThreadId)
+    thread.aliveMs += waitedMs - (thread.waitedMs ?? waitedMs)
+    thread.waitedMs = waitedMs
   }
 
   #terminate(thread: Watched, limitMs: number): void {
@@ -320,7 +340,7 @@ export class WorkerThreads {
   }
 
   #add(worker: Worker, pool: OpenPool, now: number): void {
-    const thread: Watched = { worker, pool, hello: null, beats: -1, aliveMs: now, cause: '' }
+    const thread: Watched = { worker, pool, hello: null, beats: -1, aliveMs: now, waitedMs: null, cause: '' }
     this.#threads.set(worker, thread)
     worker.once('error', (error: Error) => {
       thread.cause ||= causeOf(error)

@@ -23,7 +23,7 @@ import { CallChannel } from '../runtime/call-channel.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
 import { processorYield } from '../runtime/c-functions.ts'
 import { SharedWakes } from '../runtime/shared-wakes.ts'
-import { lowerPriority } from '../runtime/thread-priority.ts'
+import { lowerPriority, systemThreadId } from '../runtime/thread-scheduling.ts'
 import { allocateMemoryRows, MemoryReport, memoryRows } from '../runtime/thread-memory.ts'
 import { watchLife } from '../runtime/signs-of-life.ts'
 import { TaskTime } from './task-time.ts'
@@ -78,12 +78,12 @@ export type TaskRunner = (task: never, time: TaskTime) => TaskResult | Promise<T
 
 /** Returns the function that piscina calls with each task. `runnersOf`: runners by kind of task. */
 export function serveTasks(runnersOf: (context: TaskContext) => Readonly<Record<string, TaskRunner>>) {
-  lowerPriority(NICE)
   const { context, life, memory } = openThread()
   const runners = runnersOf(context)
   watchLife(() => Atomics.add(life, BEATS, 1))
   const { marks } = context
   const yieldProcessor = processorYield()
+  let ended = 0
   return async (envelope: TaskEnvelope): Promise<TaskReply> => {
     // Between two tasks: a reactor that became ready meanwhile goes first (D700).
     yieldProcessor()
@@ -101,6 +101,8 @@ export function serveTasks(runnersOf: (context: TaskContext) => Readonly<Record<
       const nowMs = monotonicMs()
       marks.end(nowMs)
       memory.update(nowMs)
+      // A start at this priority would exceed its time where other threads need all processors.
+      if (ended++ === 0) lowerPriority(NICE)
     }
   }
 }
@@ -136,7 +138,8 @@ function openThread(): { readonly context: TaskContext; readonly life: Int32Arra
     memory.update(nowMs)
   }, BEAT_MS)
   const shared = { life: life.buffer as SharedArrayBuffer, memory: shown, marks: shownMarks }
-  const hello = { kind: 'hello', threadId, port, ...shared } satisfies WorkerHello
+  const ids = { threadId, systemThreadId: systemThreadId() }
+  const hello = { kind: 'hello', ...ids, port, ...shared } satisfies WorkerHello
   parentPort!.postMessage(hello, [port])
   const report: Report = (level, event, fields) => events.report(level, event, fields)
   const call: TaskContext['call'] = given => calls.call(given)

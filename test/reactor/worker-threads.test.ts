@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { MetricsColumn, snapshotMetrics } from '../../src/observe/metrics.ts'
-import { WorkerThreads } from '../../src/reactor/worker-threads.ts'
+import { WorkerThreads, type WorkerThreadsOptions } from '../../src/reactor/worker-threads.ts'
 import type { WorkerFailure } from '../../src/mediation/worker-service.ts'
 import { planGateway } from '../harness/gateway.ts'
 import { eventually } from '../harness/peers.ts'
@@ -17,7 +17,12 @@ class Threads {
   readonly #metrics: SharedArrayBuffer
 
   /** `failing`: starts that fail, from 0. */
-  constructor(t: TestContext, threads: number, failing: readonly number[]) {
+  constructor(
+    t: TestContext,
+    threads: number,
+    failing: readonly number[],
+    more: Pick<WorkerThreadsOptions, 'processorWaitMs' | 'watch'> = {},
+  ) {
     const { plan } = planGateway([])
     this.#metrics = plan.metrics
     for (const start of failing) this.cells[FAILING]! |= 1 << start
@@ -30,7 +35,8 @@ class Threads {
       serve: () => null,
       receive: () => undefined,
       count: () => undefined,
-      watch: { checkMs: 50, pauseMs: 20, pauseMaxMs: 100 },
+      ...more,
+      watch: { checkMs: 50, pauseMs: 20, pauseMaxMs: 100, ...more.watch },
     })
     t.after(() => this.threads.close())
   }
@@ -106,4 +112,21 @@ test('tasks of threads that are replaced end there', async t => {
   assert.equal(isOver, false)
   threads.threads.close()
   assert.equal(await resting, 'died')
+})
+
+test('a silent thread that waits for a processor does not hang until it waits no longer (D259)', async t => {
+  let waitsUntilMs = Number.POSITIVE_INFINITY
+  let asked = 0
+  const processorWaitMs = (): number => {
+    asked++
+    return Math.min(performance.now(), waitsUntilMs)
+  }
+  const threads = new Threads(t, 1, [], { processorWaitMs, watch: { silenceMs: 200 } })
+  const outcome = threads.outcome('hang')
+  // Ten checks are more than twice the silence.
+  await eventually('checks of the silent thread', () => asked > 10)
+  assert.deepEqual(threads.deaths, [])
+  waitsUntilMs = performance.now()
+  assert.equal(await outcome, 'died')
+  assert.equal(threads.reports.at(-1)!.fields.CAUSE_OF_ERROR, 'no sign of life for 200 ms')
 })

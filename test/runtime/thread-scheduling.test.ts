@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { test } from 'node:test'
+import { processorWaitMs, systemThreadId } from '../../src/runtime/thread-scheduling.ts'
+
+const isTold = existsSync('/proc/self/schedstat')
+
+test('systemThreadId of the main thread is that of the process', { skip: !isTold && 'not Linux' }, () => {
+  assert.equal(systemThreadId(), process.pid)
+})
+
+test('processorWaitMs never falls, and is 0 for a thread that does not exist', { skip: !isTold && 'not told' }, () => {
+  const before = processorWaitMs(process.pid)
+  for (let turns = 0; turns < 1000; turns++) process.hrtime()
+  assert.ok(before >= 0)
+  assert.ok(processorWaitMs(process.pid) >= before)
+  assert.equal(processorWaitMs(0), 0)
+})
