@@ -23,10 +23,16 @@ export function* jsonTokens(text: string): Generator<JsonToken> {
       continue
     }
     if (++tokens % TOKENS_PER_SIGN === 0) showLife()
-    const structure = STRUCTURE.get(code)
-    const end =
-      structure !== undefined ? start + 1 : code === QUOTE ? endOfString(text, start) + 1 : endOfScalar(text, start)
-    yield { kind: structure ?? (code !== QUOTE ? 'scalar' : isName(text, end) ? 'name' : 'text'), start, end }
+    const structure = structureOf(code)
+    let end = start + 1
+    if (structure !== undefined) yield { kind: structure, start, end }
+    else if (code === QUOTE) {
+      end = endOfString(text, start) + 1
+      yield { kind: isName(text, end) ? 'name' : 'text', start, end }
+    } else {
+      end = endOfScalar(text, start)
+      yield { kind: 'scalar', start, end }
+    }
     start = end
   }
 }
@@ -35,12 +41,21 @@ const SPACE = 0x20
 const QUOTE = 0x22
 const COMMA = 0x2c
 const COLON = 0x3a
-const STRUCTURE: ReadonlyMap<number, JsonToken['kind']> = new Map([
-  [0x5b, 'array'],
-  [0x5d, 'end'],
-  [0x7b, 'object'],
-  [0x7d, 'end'],
-])
+
+/** Returns the kind of a bracket or brace, undefined for other characters. */
+function structureOf(code: number): JsonToken['kind'] | undefined {
+  switch (code) {
+    case 0x5b:
+      return 'array'
+    case 0x7b:
+      return 'object'
+    case 0x5d:
+    case 0x7d:
+      return 'end'
+    default:
+      return undefined
+  }
+}
 
 /** Returns the characters of a name or text, without escapes. */
 export function decodedText(text: string, { start, end }: JsonToken): string {
@@ -53,7 +68,7 @@ function endOfScalar(text: string, start: number): number {
   let at = start + 1
   for (; at < text.length; at++) {
     const code = text.charCodeAt(at)
-    if (code <= SPACE || code === COMMA || STRUCTURE.has(code)) break
+    if (code <= SPACE || code === COMMA || structureOf(code) !== undefined) break
   }
   return at
 }
