@@ -7,6 +7,7 @@ import { jsonView } from './json-xml.ts'
 import type { Message } from './message.ts'
 import { jsonPathLibrary } from './lazy-libraries.ts'
 import { environmentReader } from './outer-values.ts'
+import { TEXT_MAX, tooLong } from './property-type.ts'
 import { isTrue, plain, VALUE_FUNCTIONS } from './value-functions.ts'
 import { booleanOf, type Json, memberOf, numberOf, textOf, type Value, valueOfJson } from './value.ts'
 import { compileNodes as compileXPathNodes, compileXPath, type FindNodes } from './xpath-expression.ts'
@@ -65,8 +66,7 @@ export function compileExpression(expression: Expression, warn: (cause: string) 
     }
     case 'apply': {
       const of = expression.of.map(argument => compileExpression(argument, warn))
-      const { apply } = VALUE_FUNCTIONS[expression.name]!
-      return message => apply(of.map(evaluate => evaluate(message)))
+      return compileFunction(expression.name, of, warn)
     }
     case 'choice': {
       const { condition, yes, otherwise } = expression
@@ -91,6 +91,21 @@ export function compileNodes(expression: XPathExpression, warn: (cause: string) 
   return compileXPathNodes(expression, compileJsonPath, warn)
 }
 
+/** A value that is too long is a fault on a worker; a reactor, which words faults, leaves it out. */
+function compileFunction(name: string, of: readonly Evaluate[], warn: (cause: string) => void): Evaluate {
+  const { apply } = VALUE_FUNCTIONS[name]!
+  const cause = `${name} makes a value beyond the limits of bodies`
+  return message => {
+    const { task } = message
+    const values = of.map(evaluate => evaluate(message))
+    const value = apply(values, task === null ? TEXT_MAX : task.limits.textLength)
+    if (value !== undefined) return value
+    if (task !== null) throw tooLong(cause)
+    warn(cause)
+    return ''
+  }
+}
+
 /** The values from elsewhere are parts of the root, so that no text of a client becomes part of the path. */
 function compileFilter(of: Evaluate, outer: readonly Evaluate[], find: ReturnType<typeof compileJsonPath>): Evaluate {
   return message => {
@@ -101,7 +116,7 @@ function compileFilter(of: Evaluate, outer: readonly Evaluate[], find: ReturnTyp
 
 /** JSON that a path goes into; a text may be JSON. */
 function structured(value: Value): Json {
-  const json = typeof value === 'string' ? VALUE_FUNCTIONS.object!.apply([value]) : value
+  const json = typeof value === 'string' ? (VALUE_FUNCTIONS.object!.apply([value], TEXT_MAX) ?? '') : value
   return plain(json)
 }
 

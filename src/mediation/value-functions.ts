@@ -8,11 +8,10 @@ import { type Json, numberOf, textOf, type Value, valueOfJson } from './value.ts
 interface ValueFunction {
   readonly least: number
   readonly most: number
-  apply(values: readonly Value[]): Value
+  /** Returns undefined where the value would have more characters, or too many items. */
+  apply(values: readonly Value[], charactersMax: number): Value | undefined
 }
 
-/** Longest text that a function makes. */
-const TEXT_MAX = 1024 * 1024
 const ITEMS_MAX = 100_000
 
 const text = (value: Value | undefined): string => textOf(value)
@@ -37,7 +36,7 @@ export const VALUE_FUNCTIONS: Readonly<Record<string, ValueFunction>> = {
   '>': two((left, right) => numberOf(left) > numberOf(right)),
   '<=': two((left, right) => numberOf(left) <= numberOf(right)),
   '>=': two((left, right) => numberOf(left) >= numberOf(right)),
-  '+': two(sum),
+  '+': some(2, 2, ([left, right], charactersMax) => sum(left!, right!, charactersMax)),
   '-': two((left, right) => numberOf(left) - numberOf(right)),
   '*': two((left, right) => numberOf(left) * numberOf(right)),
   '/': two((left, right) => numberOf(left) / numberOf(right)),
@@ -57,12 +56,11 @@ export const VALUE_FUNCTIONS: Readonly<Record<string, ValueFunction>> = {
     text(value).indexOf(text(part), from === undefined ? 0 : numberOf(from)),
   ),
   charAt: two((value, at) => text(value).charAt(numberOf(at))),
-  split: two((value, separator) => ({ kind: 'json', value: text(value).split(text(separator), ITEMS_MAX) })),
-  replace: some(3, 3, ([value, part, by]) =>
-    text(value)
-      .replaceAll(text(part), () => text(by))
-      .slice(0, TEXT_MAX),
-  ),
+  split: some(2, 2, ([value, separator]) => {
+    const items = text(value).split(text(separator), ITEMS_MAX + 1)
+    return items.length > ITEMS_MAX ? undefined : { kind: 'json', value: items }
+  }),
+  replace: some(3, 3, ([value, part, by], charactersMax) => replaced(text(value), text(part), text(by), charactersMax)),
   abs: number(Math.abs),
   ceil: number(Math.ceil),
   floor: number(Math.floor),
@@ -114,9 +112,18 @@ function isSame(left: Value, right: Value): boolean {
 }
 
 /** Adds numbers, and joins texts. */
-function sum(left: Value, right: Value): Value {
+function sum(left: Value, right: Value, charactersMax: number): Value | undefined {
   if (typeof left === 'number' && typeof right === 'number') return left + right
-  return (text(left) + text(right)).slice(0, TEXT_MAX)
+  const joined = text(left) + text(right)
+  return joined.length > charactersMax ? undefined : joined
+}
+
+/** The length is known before anything is made: a client may choose text and replacement. */
+function replaced(whole: string, part: string, by: string, charactersMax: number): string | undefined {
+  let count = part === '' ? whole.length + 1 : 0
+  if (part !== '') for (let at = whole.indexOf(part); at !== -1; at = whole.indexOf(part, at + part.length)) count++
+  if (whole.length + count * (by.length - part.length) > charactersMax) return undefined
+  return whole.replaceAll(part, () => by)
 }
 
 function length(value: Value): number {

@@ -84,3 +84,29 @@ test('a property beyond the longest text of a body is a fault with a code, and n
   assert.equal(result.fault.code, 102532)
   assert.match(result.fault.cause, /the value has more than 33554432 characters \(body\.max_text_length\)/)
 })
+
+/** Expressions on a text of 2 MiB, with the length of what they make; null: it is beyond the longest text of a body. */
+const OF_FUNCTIONS: readonly (readonly [expression: string, length: number | null])[] = [
+  ["payload.x + '!'", LONG.length + 1],
+  ["replace(payload.x, 'x', 'y')", LONG.length],
+  ["replace(payload.x, 'x', '')", 0],
+  [`replace(payload.x, 'x', '${'y'.repeat(1000)}')`, null],
+  [`replace(payload.x, '', '${'y'.repeat(1000)}')`, null],
+  ["length(split(payload.x, ''))", null],
+]
+
+for (const [expression, length] of OF_FUNCTIONS) {
+  const shown = expression.replace(/y{3,}/, 'y…')
+  test(`\${${shown}} of 2 MiB is ${length === null ? 'a fault with a code' : `${length} characters`}`, async t => {
+    const variable = `<variable name="p" type="STRING" expression="\${${expression}}"/>`
+    const request = variable + OF_PROPERTY.replace('$ctx:p', '$var:p')
+    const worker = await startWorker(t, { request })
+    const result = await worker.run({ body: json(JSON.stringify({ x: LONG })) })
+    if (length !== null) assert.equal(textOf(messageOf(result)).length, length)
+    else {
+      assert.ok(result.kind === 'faults')
+      assert.equal(result.fault.code, 102532)
+      assert.match(result.fault.cause, /makes a value beyond the limits of bodies/)
+    }
+  })
+}
