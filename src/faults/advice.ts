@@ -350,14 +350,17 @@ export const API_ADVICE: Readonly<Record<number, readonly string[]>> = {
 
 /** Metrics by code, for codes outside the transport. sluice_responses_total counts all of them besides. */
 export const API_METRICS: Readonly<Record<number, readonly string[]>> = {
+  102512: ['sluice_worker_failures_total{pool="mediation",reason="loop"}'],
   102540: [
     'sluice_worker_failures_total{pool="mediation",reason="queue_full"}',
+    'sluice_worker_failures_total{pool="mediation",reason="busy"}',
     'sluice_worker_waits_total{pool="mediation"}',
   ],
   102541: ['sluice_worker_failures_total{pool="mediation",reason="memory"}'],
   102542: ['sluice_worker_failures_total{pool="mediation",reason="late"}'],
   102543: ['sluice_worker_failures_total{pool="mediation",reason="died"}', 'sluice_worker_deaths_total'],
   102544: ['sluice_worker_failures_total{pool="mediation",reason="failed"}'],
+  102572: ['sluice_worker_failures_total{pool="mediation",reason="late"}'],
   303000: ['sluice_endpoint_refusals_total{code="303000"}'],
   303001: ['sluice_endpoint_refusals_total{code="303001"}'],
 }
