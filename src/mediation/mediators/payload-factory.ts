@@ -7,8 +7,7 @@ import { servicesOf } from '../backend-calls.ts'
 import type { Expression } from '../expression.ts'
 import { bodyFormatOf, isXmlFormat } from '../formats/body-types.ts'
 import { jsonOf } from '../formats/json-text.ts'
-import { argumentsIn, jsonParts, type TemplatePart, textParts } from '../payload-template.ts'
-import { jsonOfXml, nodesOfJson, primitive } from '../json-xml.ts'
+import { argumentsIn, jsonParts, textParts } from '../payload-template.ts'
 import { MediationFault } from '../mediation-fault.ts'
 import { type CompileContext, mediator } from '../mediator.ts'
 import type { Message, Payload } from '../message.ts'
@@ -16,19 +15,8 @@ import type { SequenceParser } from '../sequence-parser.ts'
 import type { TaskServices } from '../task-calls.ts'
 import { jsonIn, MALFORMED, TEXT_MAX, tooLong } from '../property-type.ts'
 import { type Json, markupOf, textOf, type Value } from '../value.ts'
-import {
-  element as xmlElement,
-  elementsOf,
-  isElement,
-  textWithin,
-  type XmlChild,
-  type XmlElementNode,
-} from '../xml-tree.ts'
-
-type Template =
-  | { readonly media: 'json' | 'text'; readonly text: string }
-  /** With `$1` in texts and attributes. */
-  | { readonly media: 'xml'; readonly root: XmlElementNode }
+import { isElement, type XmlChild, type XmlElementNode } from '../xml-tree.ts'
+import { type Build, compileTemplate, type Template } from './payload-building.ts'
 
 interface Argument {
   readonly value: Expression
@@ -184,7 +172,7 @@ function withExpressions(
   return problem === '' ? made : refuseJson(format, problem, parser)
 }
 
-/** Number of an argument that a template uses and that there is not. */
+/** Returns the number of an argument that a template uses and that is missing. */
 function missingArgument(template: Template, args: number): number | undefined {
   return usedArguments(template).find(number => number < 1 || number > args)
 }
@@ -221,7 +209,7 @@ function refuseJson(format: XmlElement, problem: string, parser: SequenceParser)
   return parser.error(format, '', `is not valid JSON: ${problem}`, hint)
 }
 
-/** Why a template makes no JSON; '' where it does. */
+/** Returns why a template makes no JSON; '' where it does. */
 function jsonProblem(text: string): string {
   const sample = jsonParts(text).map(part => (typeof part === 'string' ? part : part.isQuoted ? 'x' : 'null'))
   try {
@@ -276,7 +264,7 @@ function usedWithin(node: XmlChild): readonly number[] {
 }
 
 /**
- * The payload, within the limits of bodies. On a reactor, where only faults are worded, one that is too long is
+ * Returns the payload, within the limits of bodies. On a reactor, where only faults are worded, one that is too long is
  * null. Throws MediationFault.
  */
 function made({ task }: Message, build: Build, values: readonly Value[], { warn }: CompileContext): Payload | null {
@@ -291,7 +279,7 @@ function made({ task }: Message, build: Build, values: readonly Value[], { warn 
   if (payload === null) throw tooLong(`the payload has more than ${decodedSize} characters (body.max_decoded_size)`)
   if (payload.kind !== 'json' || payload.text.length <= TEXT_MAX) return payload
   try {
-    // What is long is read like a body: its items and its memory have limits too.
+    // A long payload is read like a body: its items and its memory have limits too.
     return task.parse(payload.text, MEDIA_TYPES.json)
   } catch (error) {
     if (error instanceof MediationFault && error.raised.code === BEYOND_LIMIT) throw tooLong(error.raised.cause)
@@ -302,12 +290,7 @@ function made({ task }: Message, build: Build, values: readonly Value[], { warn 
 /** Code of a body beyond a limit, which blames the client. */
 const BEYOND_LIMIT = 102521
 
-/** The object or array that a text is as JSON; undefined for another text. Throws MediationFault beyond a limit. */
-type ParseStructure = (text: string) => Json | undefined
-
-/** Returns null where the payload has more characters. */
-type Build = (values: readonly Value[], charactersMax: number, parse: ParseStructure) => Payload | null
-
+/** Returns the object or array that a text is as JSON; undefined for another text. Throws MediationFault. */
 function structureIn(text: string, task: TaskServices | null): Json | undefined {
   if (!/^\s*[[{]/.test(text)) return undefined
   if (text.length <= TEXT_MAX) {
@@ -323,96 +306,4 @@ function structureIn(text: string, task: TaskServices | null): Json | undefined 
     if (error.raised.code === MALFORMED) return undefined
     throw error.raised.code === BEYOND_LIMIT ? tooLong(error.raised.cause) : error
   }
-}
-
-/** `literals`: `Argument.isLiteral` of each argument; without effect in XML. */
-function compileTemplate(template: Template, literals: readonly boolean[]): Build {
-  if (template.media === 'xml') {
-    const build = compileElement(template.root)
-    return (values, charactersMax) => {
-      const budget = { left: charactersMax }
-      const root = build(values, budget)
-      return budget.left < 0 ? null : { kind: 'xml', root }
-    }
-  }
-  const kind = template.media
-  const parts = kind === 'json' ? jsonParts(template.text) : textParts(template.text)
-  return (values, charactersMax, parse) => {
-    let text = ''
-    for (const part of parts) {
-      if (typeof part === 'string') text += part
-      else {
-        const value = values[part.argument - 1]!
-        text += kind === 'text' ? markupOf(value) : jsonText(value, part.isQuoted, literals[part.argument - 1]!, parse)
-      }
-      if (text.length > charactersMax) return null
-    }
-    return { kind, text }
-  }
-}
-
-function jsonText(value: Value, isQuoted: boolean, isLiteral: boolean, parse: ParseStructure): string {
-  if (isQuoted) return JSON.stringify(textOf(value)).slice(1, -1)
-  if (isLiteral) return JSON.stringify(value)
-  return JSON.stringify(bare(value, parse))
-}
-
-/** Value for a position without quotes: text that reads as a number, boolean, object or array becomes one. */
-function bare(value: Value, parse: ParseStructure): Json {
-  if (typeof value === 'number') return Number.isFinite(value) ? value : String(value)
-  if (typeof value === 'boolean') return value
-  if (typeof value === 'string') return parse(value) ?? primitive(value)
-  if (value.kind === 'json') return value.value
-  const [first = ''] = value.nodes
-  if (typeof first === 'string') return bare(first, parse)
-  // An element with text alone is its text.
-  return elementsOf(first).length === 0 ? bare(textWithin(first), parse) : jsonOfXml(first)
-}
-
-/** Characters that the payload may still have. */
-interface Budget {
-  left: number
-}
-type BuildElement = (values: readonly Value[], budget: Budget) => XmlElementNode
-
-function compileElement(node: XmlElementNode): BuildElement {
-  const attributes = node.attributes.map(([name, value]) => ({ name, parts: textParts(value) }))
-  const children = node.children.map(compileChild)
-  return (values, budget) =>
-    xmlElement(
-      node.name,
-      children.flatMap(child => child(values, budget)),
-      attributes.map(({ name, parts }) => [
-        name,
-        parts.map(part => (typeof part === 'string' ? part : limited(textAt(part, values), budget))).join(''),
-      ]),
-    )
-}
-
-function compileChild(child: XmlChild): (values: readonly Value[], budget: Budget) => readonly XmlChild[] {
-  if (typeof child === 'string') {
-    const parts = textParts(child)
-    return (values, budget) => parts.flatMap(part => nodesOf(part, values, budget))
-  }
-  if (!isElement(child)) return () => [child]
-  const build = compileElement(child)
-  return (values, budget) => [build(values, budget)]
-}
-
-function textAt(part: Exclude<TemplatePart, string>, values: readonly Value[]): string {
-  return textOf(values[part.argument - 1])
-}
-
-function nodesOf(part: TemplatePart, values: readonly Value[], budget: Budget): readonly XmlChild[] {
-  if (typeof part === 'string') return [part]
-  const value = values[part.argument - 1]!
-  if (typeof value !== 'object') return [limited(textOf(value), budget)]
-  limited(markupOf(value), budget)
-  return value.kind === 'xml' ? value.nodes : nodesOfJson(value.value)
-}
-
-/** Spends the budget; with none left the text is ''. */
-function limited(text: string, budget: Budget): string {
-  budget.left -= text.length
-  return budget.left < 0 ? '' : text
 }
