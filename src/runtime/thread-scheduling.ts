@@ -1,4 +1,4 @@
-/** How the scheduler of Linux treats single threads: their nice values (setpriority(2)), and their waits for a processor. */
+/** Scheduling of single threads by Linux: their nice values (setpriority(2)), and their waits for a processor. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { getPriority, setPriority } from 'node:os'
 import { basename } from 'node:path'
