@@ -81,9 +81,9 @@ interface Watched {
     readonly systemThreadId: number
   } | null
   beats: number
-  /** When the last sign of life was seen, later waits for a processor added; before the first one, when the thread was. */
+  /** Time of the last sign of life, or of the start, with later waits for a processor added. */
   aliveMs: number
-  /** Its wait for a processor when it was last seen silent; null: it was not. */
+  /** The wait for a processor when the thread was last seen silent; null: it was not. */
   waitedMs: number | null
   cause: string
 }
