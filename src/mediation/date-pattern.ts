@@ -1,5 +1,7 @@
 /** Dates in patterns of letters, those of Java's SimpleDateFormat, in local time: written and read. */
 
+import { compilePattern, type Pattern } from '../runtime/pattern.ts'
+
 /** Pattern of SYSTEM_DATE without one. */
 export const DATE_PATTERN = "yyyy-MM-dd'T'HH:mm:ss.SSSXXX"
 
@@ -98,23 +100,47 @@ const READERS: Readonly<Record<string, Reader>> = {
 /** Returns undefined where the text does not follow the pattern, or is no date. `pattern`: a valid one. */
 export function parseDate(text: string, pattern: string): Date | undefined {
   if (text.length > LENGTH_MAX) return undefined
-  const letters: (readonly [letter: string, count: number])[] = []
+  const { letters, compiled } = dateReader(pattern)
+  const matcher = compiled.matcher(text)
+  if (!matcher.matches()) return undefined
+  const read = letters.map(([letter, count], index) => READERS[letter]!.read(matcher.group(index + 1)!, count))
+  return dateOf(Object.assign({ ...FIRST }, ...read) as Fields)
+}
+
+interface DateReader {
+  readonly letters: readonly (readonly [letter: string, count: number])[]
+  /** Matches in linear time: messages may choose text and pattern, whose fields have several lengths each. */
+  readonly compiled: Pattern
+}
+
+const readers = new Map<string, DateReader>()
+const READERS_MAX = 100
+
+function dateReader(pattern: string): DateReader {
+  const known = readers.get(pattern)
+  if (known !== undefined) return known
+  const letters: [letter: string, count: number][] = []
   let source = ''
   let at = 0
   for (const found of pattern.matchAll(PART)) {
     const [part, quoted, letterRun, letter] = found
-    source += RegExp.escape(pattern.slice(at, found.index))
+    source += literal(pattern.slice(at, found.index))
     at = found.index + part.length
-    if (letter === undefined) source += RegExp.escape(quoted === '' ? "'" : quoted!.replaceAll("''", "'"))
+    if (letter === undefined) source += literal(quoted === '' ? "'" : quoted!.replaceAll("''", "'"))
     else {
       letters.push([letter, letterRun!.length])
       source += `(${READERS[letter]!.source(letterRun!.length)})`
     }
   }
-  const found = new RegExp(`^${source}${RegExp.escape(pattern.slice(at))}$`).exec(text)
-  if (found === null) return undefined
-  const read = letters.map(([letter, count], index) => READERS[letter]!.read(found[index + 1]!, count))
-  return dateOf(Object.assign({ ...FIRST }, ...read) as Fields)
+  const reader = { letters, compiled: compilePattern(source + literal(pattern.slice(at))) }
+  if (readers.size >= READERS_MAX) readers.clear()
+  readers.set(pattern, reader)
+  return reader
+}
+
+/** Source that matches these characters alone. */
+function literal(text: string): string {
+  return text.toWellFormed().replace(/[^A-Za-z0-9]/gu, found => `\\x{${found.codePointAt(0)!.toString(16)}}`)
 }
 
 function dateOf({ year, month, day, hour: given, minute, second, ms, half }: Fields): Date | undefined {

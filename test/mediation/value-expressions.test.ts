@@ -95,6 +95,9 @@ const ROWS: readonly (readonly [string, string])[] = [
   ['formatDateTime("2026-01-05T12:30:00.007+05:30", "yyyy-MM-dd\'T\'HH:mm:ss.SSSXXX", "H:m:s.S")', '12:30:0.7'],
   ['formatDateTime(0 * now(), "yyyy") == "1970" or formatDateTime(0, "yyyy") == "1969"', 'true'],
   ['formatDateTime("soon", "yyyy")', ''],
+  ['formatDateTime("Sep. 5, \'25", "MMM. d, \'\'yy", "yyyy-MM-dd")', '2025-09-05'],
+  // Fields of several lengths each, which a backtracking reader would try in every combination.
+  [`formatDateTime("${'1'.repeat(99)}x", "${'dM'.repeat(50)}", "yyyy")`, ''],
   ['isNumber(now())', 'true'],
   ['now() + 1000 - now() > 900', 'true'],
   ['payload.items[?(@.p >= props.synapse.n)].p', '[7]'],
