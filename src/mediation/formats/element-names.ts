@@ -11,6 +11,10 @@ const DIGIT = '_JsonReader_PD_'
 const CODE = '_JsonReader_'
 const ESCAPED = /_JsonReader_(\d{1,5})_/g
 
+/** Roots of the two forms, as on the reference platform. Names of fields within them are written as codes. */
+export const FORM_ROOT = 'xformValues'
+export const MULTIPART_ROOT = 'mediate'
+
 /**
  * A first `$`, or a first character that may only follow, gets a prefix. `escapes`: other characters that XML excludes
  * are written as their codes, else as `_`.

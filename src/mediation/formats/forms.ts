@@ -12,12 +12,8 @@ import {
   requiredCharset,
   withParameter,
 } from './charset.ts'
-import { decodeName, encodeName } from './element-names.ts'
+import { decodeName, encodeName, FORM_ROOT, MULTIPART_ROOT } from './element-names.ts'
 import { FormatError } from './format-error.ts'
-
-/** Roots of the two forms, as on the reference platform. */
-const FORM_ROOT = 'xformValues'
-const MULTIPART_ROOT = 'mediate'
 
 /** Fields between two signs of life. */
 const FIELDS_PER_SIGN = 8192

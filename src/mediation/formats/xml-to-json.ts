@@ -1,7 +1,7 @@
 /** XML elements as JSON text, with the switches of `[mediation]`. Numbers keep the digits of the XML. */
 import { compilePattern } from '../../runtime/pattern.ts'
 import { elementsOf, isElement, localName, prefixOf, textWithin, type XmlElementNode } from '../xml-tree.ts'
-import { decodeName } from './element-names.ts'
+import { decodeName, FORM_ROOT, MULTIPART_ROOT } from './element-names.ts'
 import type { ConversionSettings } from './json-to-xml.ts'
 
 /** A number as JSON writes it (RFC 8259 6). */
@@ -54,7 +54,7 @@ export class XmlToJson {
     const name = localName(root.name)
     if (name === 'jsonArray') return this.#array(elementsOf(root))
     if (name === 'jsonObject' && isBlank(root)) return '{}'
-    const value = this.#value(root)
+    const value = this.#value(root, root.name === FORM_ROOT || root.name === MULTIPART_ROOT)
     if (name === 'jsonObject' || name === 'jsonValue') return value
     return `{${JSON.stringify(this.#name(root.name))}:${value}}`
   }
@@ -70,7 +70,8 @@ export class XmlToJson {
     return prefix === '' ? local : `${prefix}_${local}`
   }
 
-  #value(node: XmlElementNode): string {
+  /** `isForm`: the names of its elements are those of fields. */
+  #value(node: XmlElementNode, isForm = false): string {
     const { usesNil } = this.#settings
     const nil = usesNil && node.attributes.some(([name, value]) => localName(name) === 'nil' && value === 'true')
     if (nil) return 'null'
@@ -82,14 +83,14 @@ export class XmlToJson {
     }
     const items = members.length === 0 ? itemsOf(node) : undefined
     if (items !== undefined) return this.#array(items)
-    for (const member of this.#members(node)) members.push(member)
+    for (const member of this.#members(node, isForm)) members.push(member)
     const text = node.children.filter(child => typeof child === 'string').join('')
     if (text.trim() !== '') members.push(['$', this.#primitive(text)])
     return `{${members.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`
   }
 
   /** Elements of one name are an array where there are several of them, or where an instruction says so. */
-  #members(node: XmlElementNode): readonly Member[] {
+  #members(node: XmlElementNode, isForm: boolean): readonly Member[] {
     const groups: Group[] = []
     const open = new Map<string, Group>()
     let isNextArray = false
@@ -101,7 +102,7 @@ export class XmlToJson {
         isNextArray = true
         continue
       }
-      const name = this.#name(tag)
+      const name = isForm ? decodeName(tag, true) : this.#name(tag)
       let group = open.get(name)
       if (group === undefined || !(this.#settings.autoArray || group.isArray)) {
         group = { name, values: [], isArray: false }

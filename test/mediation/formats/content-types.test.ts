@@ -114,6 +114,10 @@ const WRITTEN: readonly (readonly [from: string, body: string, to: string, writt
   ['application/json', '{"a":1}', 'text/xml', DECLARATION + ENVELOPE],
   ['text/xml', SOAP11, 'text/xml', DECLARATION + SOAP11],
   ['application/x-www-form-urlencoded', 'a=1&b=x', 'application/json', '{"xformValues":{"a":1,"b":"x"}}'],
+  [
+    ...(['application/x-www-form-urlencoded', 'roles%5B%5D=a&roles[]=b&p:q=1', 'application/json'] as const),
+    '{"xformValues":{"roles[]":["a","b"],"p:q":1}}',
+  ],
   ['application/json', '{"a b":"é&","c":2}', 'application/x-www-form-urlencoded', 'a_b=%C3%A9%26&c=2'],
   ['application/x-www-form-urlencoded', 'a+b=1', 'application/x-www-form-urlencoded', 'a+b=1'],
   [
