@@ -165,13 +165,7 @@ function* textsOf(message: Message, part: Part, policy: string): Generator<strin
   if (decoded !== sent) yield decoded
 }
 
-/** Each run of escapes is decoded that is UTF-8; others stay. */
+/** Bytes that are no UTF-8 hide none beside them: a backend may leave them out or replace them. */
 function percentDecoded(text: string): string {
-  return text.replace(/(?:%[0-9a-f]{2})+/gi, run => {
-    try {
-      return decodeURIComponent(run)
-    } catch {
-      return run
-    }
-  })
+  return text.replace(/(?:%[0-9a-f]{2})+/gi, run => Buffer.from(run.replaceAll('%', ''), 'hex').toString())
 }

@@ -87,6 +87,9 @@ const MESSAGES: readonly (readonly [steps: string, given: GivenMessage, violatio
     'the query of the request may not match',
   ],
   [regex('(?i)drop\\s+table', 'query="true"'), { target: '/drop%20table?q=1' }, ''],
+  // Escapes beside bytes that are no UTF-8, which a backend may leave out or replace.
+  [regex("' or", 'query="true"'), { target: '/a?q=%FF%27%20or' }, 'the query of the request may not match'],
+  [regex("' or", 'path="true"'), { target: '/a%27%20%6Fr%C3' }, 'the path of the request may not match'],
   [regex('(?i)drop\\s+table', 'path="true"'), { target: '/drop%20table?q=1' }, 'the path of the request may not match'],
   [regex('\\.\\./', 'path="true"'), { target: '/a/%2e%2E%2fb%ff' }, 'the path of the request may not match'],
   [
