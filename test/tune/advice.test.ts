@@ -219,7 +219,9 @@ async function usageOfPool(
     report: () => {},
     metrics: new MetricsColumn(plan.metrics, 0),
   })
-  const results = Array.from({ length: tasks }, async () => pool.run({ task: { kind: 'x' }, transfer: [] }, bytes))
+  const results = Array.from({ length: tasks }, async () =>
+    pool.run({ task: { kind: 'x' }, transfer: [new ArrayBuffer(bytes)] }, bytes),
+  )
   gate.resolve()
   await Promise.allSettled(results)
   const usage = usageOf({ ...plan, workers: { ...plan.workers, limits: { ...plan.workers.limits, [row]: limits } } })
