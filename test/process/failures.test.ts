@@ -1,8 +1,9 @@
 /** `failures` on a running gateway: the list, one timeline, the stream, and the HTTP archive. */
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { after, test } from 'node:test'
+import { promisify } from 'node:util'
 import { Ajv } from 'ajv'
 import type { FailuresReport } from '../../src/primary/failure-service.ts'
 import { begin, dial, home, leave, sluice, start } from '../harness/operator.ts'
@@ -103,10 +104,13 @@ test('failures --follow: prints each exchange as it fails', async () => {
   assert.equal(new Set(rows.map(({ id }) => id)).size, rows.length)
 })
 
-test('failures --follow: ends without a stack trace when its reader leaves', () => {
+test('failures --follow: ends without a stack trace when its reader leaves', async () => {
   const follow = `"${process.execPath}" "${LAUNCHER}" failures --follow --since 1h --home "${at.path}"`
   const command = `{ ${follow}; echo "code $?" >&2; } | head -c 10`
-  const { stdout, stderr } = spawnSync('sh', ['-c', command], { encoding: 'utf8', timeout: 30_000 })
+  // The command notices that its reader has left when it writes again.
+  const more = setInterval(() => void get('/nothing/more', 404).catch(() => {}), 100)
+  const ended = promisify(execFile)('sh', ['-c', command], { timeout: 30_000 })
+  const { stdout, stderr } = await ended.finally(() => clearInterval(more))
   assert.equal(stdout.length, 10)
   assert.equal(stderr, 'code 0\n')
 })
