@@ -70,7 +70,7 @@ export class OwnPolicies {
     if (stem !== undefined) this.#passedOver.add(stem)
   }
 
-  /** One warning for all, because exports have the files of each policy that they use. */
+  /** Reports unused files in one warning, because exports have the files of each policy that they use. */
   warnOfUnused(): void {
     if (this.#passedOver.size === 0) return
     const names = abbreviatedList([...this.#passedOver], NAMES_SHOWN)

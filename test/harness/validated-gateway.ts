@@ -10,7 +10,7 @@ import { sharedBySuite } from './suite.ts'
 
 const ASKS = '  enableSchemaValidation: true\n'
 
-/** What the backend answers: status, body, further lines; or what it does. */
+/** The answer of the backend: status, body, further lines; or its behaviour. */
 type Answer = readonly [status: number, body: string, lines?: string] | Reaction
 
 interface ValidatedGateway {

@@ -11,7 +11,7 @@ const INTERVAL_MS = 1000
 const STEPS = '<property name="a" value="1"/><sequence key="two"/>'
 const FAILING = '<throwError type="T" errorMessage="no"/>'
 
-/** What was reported: step, runs, faults, total and longest time. */
+/** Reported counts: step, runs, faults, total and longest time. */
 type Line = readonly unknown[]
 
 /** Runs the sequence `one` so often in each interval; each reading of the clock is 1 ms later. */

@@ -44,7 +44,7 @@ const DRAFTS = [
   'https://json-schema.org/draft/2020-12/schema',
 ]
 
-/** Of draft 06 and later. */
+/** Keywords of draft 06 and later. */
 const CASES_06: typeof CASES = [
   [{ const: { valueOf: 1 } }, '{"valueOf":1}', true],
   [{ const: { a: [1, { b: null }] } }, '{"a":[1,{"b":null}]}', true],
@@ -52,7 +52,7 @@ const CASES_06: typeof CASES = [
   [{ const: null }, '{}', false],
   [{ propertyNames: { enum: ['a'] } }, '{"__proto__":1}', false],
 ]
-/** Of draft 2019-09 and later. */
+/** Keywords of draft 2019-09 and later. */
 const CASES_2019: typeof CASES = ['constructor', 'toString', '__proto__', 'valueOf'].flatMap(name => {
   const message = `{"a":1,"${name}":2}`
   const either = { anyOf: [{ properties: { a: true } }] }

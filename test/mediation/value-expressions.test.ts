@@ -77,7 +77,7 @@ const ROWS: readonly (readonly [string, string])[] = [
   ['isNumber(payload.t)', 'false'],
   ['integer("42") + 1', '43'],
   ['object("{\\"a\\":1}")', '{"a":1}'],
-  // What the documentation of the reference platform has beyond these.
+  // Further functions of the documentation of the reference platform.
   ['indexOf("banana", "an", 2)', '3'],
   ['indexOf("text", "e")', '1'],
   ['log(1)', '0'],

@@ -160,15 +160,18 @@ test('D531: a call to another API waits for a permit that a message outside of i
   assert.deepEqual([(await first).status, (await second).body], [200, '{"in":1}'])
 })
 
-test('D531: of several calls that would wait for each other one is 508, and the others go on', async t => {
+/** Returns a behaviour of a backend: the first request waits for the second one, then both are answered. */
+function answerInPairs(): (request: unknown, peer: Peer) => null {
   const gates: Peer[] = []
-  const backend = await startBackend(t, {
-    '/gate': (_, peer) => {
-      gates.push(peer)
-      if (gates.length === 2) for (const gate of gates) gate.send('HTTP/1.1 204 No Content\r\n\r\n')
-      return null
-    },
-  })
+  return (_, peer) => {
+    gates.push(peer)
+    if (gates.length === 2) for (const gate of gates) gate.send('HTTP/1.1 204 No Content\r\n\r\n')
+    return null
+  }
+}
+
+test('D531: of several calls that would wait for each other one is 508, and the others go on', async t => {
+  const backend = await startBackend(t, { '/gate': answerInPairs() })
   const row = { ...workers.limits.plain, core: 2, max: 2, queueLength: -1 }
   const pool = { ...workers, limits: { ...workers.limits, plain: row } }
   const gateway = await startGateway([{ context: '/outer', port: 1 }], { workers: pool })
@@ -191,14 +194,7 @@ test('D531: of several calls that would wait for each other one is 508, and the 
 })
 
 test('D642: of an http and an https message whose calls would wait for each other one is 508 at once', async t => {
-  const gates: Peer[] = []
-  const backend = await startBackend(t, {
-    '/gate': (_, peer) => {
-      gates.push(peer)
-      if (gates.length === 2) for (const gate of gates) gate.send('HTTP/1.1 204 No Content\r\n\r\n')
-      return null
-    },
-  })
+  const backend = await startBackend(t, { '/gate': answerInPairs() })
   const row = { core: 1, max: 1, queueLength: -1 }
   const { plain, secured } = workers.limits
   const limits = { ...workers.limits, plain: { ...plain, ...row }, secured: { ...secured, ...row } }

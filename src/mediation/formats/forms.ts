@@ -18,7 +18,7 @@ import { FormatError } from './format-error.ts'
 /** Fields between two signs of life. */
 const FIELDS_PER_SIGN = 8192
 
-/** One element per field, in order. `charset`: of the bytes that escapes stand for. Throws FormatError. */
+/** Reads a form to one element per field, in order. `charset`: that of the escaped bytes. Throws FormatError. */
 export function readForm(text: string, charset: Charset, limits: BodyLimits): XmlElementNode {
   const fields: XmlElementNode[] = []
   for (let from = 0; from < text.length; ) {

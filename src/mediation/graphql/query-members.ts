@@ -16,7 +16,7 @@ const PERSISTED_MEMBERS = ['version', 'sha256Hash']
 
 type Members = Readonly<Record<string, unknown>>
 
-/** Whether a parameter of a target belongs to the query, for some reader. */
+/** Returns whether some reader takes a parameter of a target for a part of the query. */
 export function isQueryParameter(name: string): boolean {
   return [...QUERY_MEMBERS, ...PERSISTED_IDS].some(known => folded(known) === folded(name))
 }

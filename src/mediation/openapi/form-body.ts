@@ -16,7 +16,7 @@ interface FormValue {
   readonly violations: readonly Violation[]
 }
 
-/** One field of a form, still as its text. */
+/** A field of a form, with its value as text. */
 interface Field {
   readonly name: string
   readonly text: string

@@ -30,7 +30,7 @@ interface Notation {
   /** Throws URIError. */
   decode(text: string): string
   readonly separators: Readonly<Record<string, RegExp>>
-  /** One text may come twice: browsers send equal cookies of several paths. */
+  /** Equal texts are allowed: browsers send equal cookies of several paths. */
   readonly allowsEqual: boolean
 }
 

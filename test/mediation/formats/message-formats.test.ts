@@ -139,7 +139,7 @@ test('SOAP 1.2 carries the SOAPAction of SOAP 1.1 in its type', () => {
 
 const SOAP12 = '<s:Envelope xmlns:s="http://www.w3.org/2003/05/soap-envelope"><s:Body><a/></s:Body></s:Envelope>'
 
-/** What the sequence sets, and the SOAPAction of the SOAP 1.1 that SOAP 1.2 with the action urn:x becomes. */
+/** Properties of the sequence, and the SOAPAction of the SOAP 1.1 that SOAP 1.2 with the action urn:x becomes. */
 const ACTIONS: readonly (readonly [set: string, change: (message: Message) => void, action: string])[] = [
   ['nothing', () => undefined, '"urn:x"'],
   ['ContentType', message => message.set('axis2', 'ContentType', 'text/xml; action="urn:y"'), '"urn:y"'],
