@@ -132,6 +132,13 @@ export class ReactorPool {
     return { refusals, late }
   }
 
+  /** Lets reactors run handlers again that were isolated (D710); returns their names. */
+  returnHandlers(): readonly string[] {
+    const { handlers, reactors } = this.#plans[0]!
+    if (handlers === null) return []
+    return new ModuleStates(handlers.states, reactors).release().map(at => handlers.handlers[at]!.name)
+  }
+
   #graceMsFor(apis: readonly ApiPlan[]): number {
     return apis.length * this.#limits.perApiMs
   }

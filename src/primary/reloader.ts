@@ -50,7 +50,7 @@ interface ReloaderOptions {
   readonly active: ActiveState
   readonly lifecycles: LifecycleStore
   readonly planner: ApiPlanner
-  readonly reactors: Pick<ReactorPool, 'deploy'>
+  readonly reactors: Pick<ReactorPool, 'deploy' | 'returnHandlers'>
   /** Null on a node without reactors. */
   readonly endpoints: Pick<EndpointService, 'replace' | 'runHealthChecks'> | null
   readonly log: Log
@@ -102,6 +102,8 @@ export class Reloader {
     logReload(this.#options.log, report, scope, this.#loggedOfConfiguration.union(this.#loggedLast).union(loggedOfTls))
     this.#loggedLast = identitiesOf(report.errors, report.warnings)
     if (scope === 'all' && report.outcome === 'applied') {
+      const returned = this.#options.reactors.returnHandlers()
+      if (returned.length > 0) this.#options.log.info({ HANDLERS: returned.join() }, 'handlers run on reactors again')
       const ofApis = identitiesOf(candidate.apis.errors, candidate.apis.warnings)
       this.#loggedOfConfiguration = this.#loggedLast.difference(ofApis)
     }

@@ -1,6 +1,6 @@
 /**
  * Modules of the operator that run on threads of the gateway itself, in shared memory: which module each thread runs
- * now, and which modules have ended a thread. Those are isolated: they run on other threads from then on.
+ * now, and which modules have hung or ended a thread. Those are isolated: they run on other threads from then on.
  */
 
 const NONE = 0
@@ -32,10 +32,21 @@ export class ModuleStates {
     return this.#cells[this.#threads + module] !== 0
   }
 
+  /** Isolates a module; returns whether it was not isolated before. */
+  isolate(module: number): boolean {
+    return Atomics.exchange(this.#cells, this.#threads + module, 1) === 0
+  }
+
   /** Isolates the module that a thread was running when it ended; returns its index, -1 for none. */
   isolateRunning(thread: number): number {
     const module = Atomics.exchange(this.#cells, thread, NONE) - 1
-    if (module >= 0) Atomics.store(this.#cells, this.#threads + module, 1)
+    if (module >= 0) this.isolate(module)
     return module
+  }
+
+  /** Isolates no module any more; returns the indices of those that were isolated. */
+  release(): readonly number[] {
+    const modules = Array.from({ length: this.#cells.length - this.#threads }, (_, module) => module)
+    return modules.filter(module => Atomics.exchange(this.#cells, this.#threads + module, 0) !== 0)
   }
 }

@@ -55,6 +55,7 @@ async function primary(t: TestContext, apis = SHOP, sets: readonly string[] = []
   const deployed: ApiChanges[] = []
   const reactors = {
     outcome: { refusals: [] as readonly string[], late: [] as readonly number[] },
+    returnHandlers: () => [],
     deploy: async (_live: unknown, _apis: readonly ApiPlan[], changes: ApiChanges) => {
       deployed.push(changes)
       return reactors.outcome

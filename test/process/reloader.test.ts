@@ -46,6 +46,7 @@ async function gateway(t: TestContext, spare = 10) {
   const deployed: ApiChanges[] = []
   const reactors = {
     outcome: WELL,
+    returnHandlers: () => [],
     deploy: async (_live: unknown, _apis: readonly ApiPlan[], changes: ApiChanges): Promise<Outcome> => {
       deployed.push(changes)
       return reactors.outcome
