@@ -1,8 +1,9 @@
 /**
  * Interface of handlers, ES modules of the operator (`[[synapse_handlers]]`). A module exports any of `request`,
  * `response` and `end`. With `export const synchronous = true` it runs on the thread that carries the traffic: it must
- * return at once, and nothing can interrupt it. Other modules run on threads of their own; there the request waits for
- * `request`, and `response` and `end` are notifications, which change nothing. Both run for refused requests too.
+ * return at once, and is ended after `handlers.synchronous_timeout`. Other modules run on threads of their own; there
+ * the request waits for `request`, and `response` and `end` are notifications, which change nothing. Both run for
+ * refused requests too.
  */
 
 /** One exchange in one phase. It holds no body, and is used up when the function returns or its promise settles. */

@@ -1,6 +1,7 @@
 /**
  * Handlers of the operator: the first and the last filter of every API, and their part in responses. A handler that
- * fails or hangs costs its own exchange an answer; in the phases `response` and `end` a failure is only logged.
+ * fails or hangs costs its own exchange an answer; in the phases `response` and `end` a failure is only logged. A
+ * synchronous handler that hangs runs on threads from then on (D710).
  */
 import type { Filter, FilterResult } from '../proxy/exchange/contract.ts'
 import type { Exchange } from '../proxy/exchange/exchange.ts'
@@ -22,6 +23,16 @@ export interface LoadedHandler {
 }
 type Phase = ExchangeView['phase']
 
+/** Calls of synchronous handlers on this thread. */
+export interface SynchronousCalls {
+  /** Longest time of a call in milliseconds; 0: there is no limit. */
+  readonly limitMs: number
+  /** Runs a call that keeps its own result and errors, and ends it at the limit. */
+  readonly run: (call: () => void) => void
+  /** A call was ended. Returns how many milliseconds of it the thread has waited for a processor, or more. */
+  readonly ended: () => number
+}
+
 interface HandlerServices {
   readonly report: (level: 'error', event: string, fields: Record<string, string | number>) => void
   /** Milliseconds that only rise. */
@@ -31,10 +42,22 @@ interface HandlerServices {
   readonly reactor: number
   /** Phases behind the request that threads run, or that wait for one; more are lost. */
   readonly notificationsMax: number
+  readonly synchronous: SynchronousCalls
   /** Runs a phase on a thread. Rejects with ThreadFailure. */
   readonly run: (task: HandlerTask) => Promise<HandlerReply>
 }
 
+/** What a phase has done on this thread. `late`: it was ended at its limit. */
+type Ran =
+  | { readonly kind: 'done'; readonly goesOn: boolean }
+  | { readonly kind: 'failed'; readonly cause: string }
+  | { readonly kind: 'late' }
+
+const LATE: Ran = { kind: 'late' }
+const DONE: Ran = { kind: 'done', goesOn: true }
+const STOPPED: Ran = { kind: 'done', goesOn: false }
+const DYING: Ran = { kind: 'failed', cause: 'the thread of the handler ends' }
+const PROMISE: Ran = { kind: 'failed', cause: 'a synchronous handler has returned a promise' }
 const FAILED = refusal(102590)
 const REFUSED = refusal(102593)
 const THREAD_FAILURES: Readonly<Record<ThreadFailure['reason'], Outcome>> = {
@@ -43,6 +66,8 @@ const THREAD_FAILURES: Readonly<Record<ThreadFailure['reason'], Outcome>> = {
   died: FAILED,
   'queue-full': refusal(102592),
 }
+/** Share of its limit that a handler which has not hung has waited for a processor. */
+const WAITED_MIN = 0.9
 /** Between two log lines about the same handler, in milliseconds. */
 const LOG_INTERVAL_MS = 10_000
 
@@ -99,22 +124,59 @@ export class HandlersFilter implements DescribedFilter, HandlerPhases {
 
   #requestHere(at: number, module: HandlerModule, run: HandledExchange): Outcome | undefined {
     if (module.request === undefined) return undefined
-    const { states, reactor } = this.#services
     const { name } = this.#handlers[at]!
     const { view, changes, close } = openView(run.facts('request', 0), field => run.requestField(field), true)
-    states.enter(reactor, at)
+    const ran = this.#runHere(at, module, view)
+    close()
+    if (ran.kind === 'late') return THREAD_FAILURES.late
+    if (ran.kind === 'failed') return FAILED
     try {
-      const result = module.request(view)
-      if (result instanceof Promise) return this.#ignorePromise(name, 'request', result)
       run.changeRequest(changes)
-      return result === false ? REFUSED : undefined
     } catch (error) {
       this.failed(name, 'request', causeOf(error))
       return FAILED
-    } finally {
-      states.leave(reactor)
-      close()
     }
+    return ran.goesOn ? undefined : REFUSED
+  }
+
+  /** Runs the phase of the view on this thread, and logs its failure. */
+  #runHere(at: number, module: HandlerModule, view: ExchangeView): Ran {
+    const { states, reactor, synchronous, nowMs } = this.#services
+    const { phase } = view
+    const { name } = this.#handlers[at]!
+    const ran = { result: LATE }
+    const startedMs = nowMs()
+    states.enter(reactor, at)
+    // Reading an error, and a promise, runs code of the handler too.
+    synchronous.run(() => {
+      try {
+        const result = module[phase]!(view)
+        ran.result = result instanceof Promise ? ignored(result) : result === false ? STOPPED : DONE
+      } catch (error) {
+        ran.result = { kind: 'failed', cause: causeOf(error) }
+      }
+    })
+    // Something else has ended the call: the primary finds the handler that ran when the thread is gone.
+    if (ran.result === LATE && nowMs() - startedMs < synchronous.limitMs / 2) return DYING
+    states.leave(reactor)
+    if (ran.result.kind === 'failed') this.failed(name, phase, ran.result.cause)
+    else if (ran.result.kind === 'late') this.#late(at, phase)
+    return ran.result
+  }
+
+  /** Logs that a phase was ended at its limit, and isolates the handler if the thread had a processor. */
+  #late(at: number, phase: Phase): void {
+    const { states, synchronous, report } = this.#services
+    const { limitMs } = synchronous
+    const { name } = this.#handlers[at]!
+    const waitedMs = synchronous.ended()
+    // On a busy machine a handler may get no time for its work.
+    const hasWaited = waitedMs >= limitMs * WAITED_MIN
+    const waited = hasWaited ? `, and waited up to ${Math.round(waitedMs)} ms for a processor` : ''
+    this.failed(name, phase, `the phase was ended: it took ${limitMs} ms${waited}`)
+    if (hasWaited || !states.isolate(at)) return
+    const CAUSE_OF_ERROR = 'it hung: it runs on threads until the next reload or start, and changes no response there'
+    report('error', 'handler isolated', { HANDLER: name, PHASE: phase, CAUSE_OF_ERROR })
   }
 
   #requestThere({ name, path, phases }: LoadedHandler, run: HandledExchange): FilterResult {
@@ -147,7 +209,6 @@ export class HandlersFilter implements DescribedFilter, HandlerPhases {
   }
 
   later(phase: 'response' | 'end', run: HandledExchange, status: number, fields: MessageFields): readonly FieldEdit[] {
-    const { states, reactor } = this.#services
     let all = NO_CHANGES
     for (const [at, handler] of this.#handlers.entries()) {
       const { name, path, phases } = handler
@@ -158,20 +219,16 @@ export class HandlersFilter implements DescribedFilter, HandlerPhases {
         continue
       }
       const { view, changes, close } = openView(run.facts(phase, status), valueAfter(all, fields), phase === 'response')
-      states.enter(reactor, at)
+      const ran = this.#runHere(at, module, view)
+      close()
+      if (ran.kind !== 'done' || changes.length === 0) continue
       try {
-        const result = module[phase]!(view)
-        if (result instanceof Promise) this.#ignorePromise(name, phase, result)
-        else if (changes.length > 0) {
-          // Throws where they do not fit.
-          new HeadEdit([...all, ...changes], {})
-          all = [...all, ...changes]
-        }
+        // Throws where they do not fit.
+        new HeadEdit([...all, ...changes], {})
+        all = [...all, ...changes]
       } catch (error) {
         this.failed(name, phase, causeOf(error))
       }
-      states.leave(reactor)
-      close()
     }
     return all
   }
@@ -204,14 +261,6 @@ export class HandlersFilter implements DescribedFilter, HandlerPhases {
     }
   }
 
-  /** Logs that a synchronous handler has returned a promise, whose result is ignored. */
-  #ignorePromise(name: string, phase: Phase, result: Promise<unknown>): Outcome {
-    // A rejection that nobody handles would end the thread.
-    result.catch(() => undefined)
-    this.failed(name, phase, 'a synchronous handler has returned a promise')
-    return FAILED
-  }
-
   /** Logs an error that a handler has left behind on this thread, outside of its calls. `name`: '' if unknown. */
   failedDetached(name: string, error: unknown): void {
     this.failed(name, 'detached', causeOf(error))
@@ -228,6 +277,13 @@ export class HandlersFilter implements DescribedFilter, HandlerPhases {
     const fields = { HANDLER: name, PHASE: phase, CAUSE_OF_ERROR: cause }
     this.#services.report('error', 'handler failed', { ...fields, NOT_LOGGED_BEFORE: known?.since ?? 0 })
   }
+}
+
+/** A promise of a synchronous handler, whose result is ignored. */
+function ignored(result: Promise<unknown>): Ran {
+  // A rejection that nobody handles would end the thread.
+  result.catch(() => undefined)
+  return PROMISE
 }
 
 /** Reads a field of a message after changes, by its name in lower case. */

@@ -108,6 +108,12 @@ export const METRIC_ROWS = {
     'Threads of scripts and of handlers that are used now.',
   ],
   handlerThreadsUsed: ['gauge', 'thread_pool_in_use', 'pool="handler"', ''],
+  handlerPhasesEnded: [
+    'counter',
+    'handler_phases_ended_total',
+    '',
+    'Phases of synchronous handlers that were ended at their time limit.',
+  ],
   mountedConnectionsUsed: [
     'gauge',
     'mounted_database_connections_in_use',

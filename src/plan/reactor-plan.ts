@@ -193,8 +193,9 @@ export interface HandlersPlan {
   /** `ModuleStates` of the synchronous ones, by their places. */
   readonly states: SharedArrayBuffer
   readonly threads: number
-  /** Longest time of one phase in milliseconds. */
+  /** Longest time of one phase on a thread, and of one of a synchronous handler, in milliseconds. */
   readonly timeoutMs: number
+  readonly synchronousTimeoutMs: number
   /** Heap of one thread in bytes. */
   readonly heapBytes: number
 }

@@ -161,6 +161,7 @@ function handlersPlan(configuration: Configuration, reactors: number): HandlersP
     states: ModuleStates.allocate(reactors, handlers.length),
     threads: mediation['handlers.pool_size'],
     timeoutMs: mediation['handlers.timeout'],
+    synchronousTimeoutMs: mediation['handlers.synchronous_timeout'],
     heapBytes: mediation['handlers.heap_bytes'],
   }
 }

@@ -1,8 +1,9 @@
 /**
- * Errors that handlers leave on the thread of their reactor: a promise that rejects and that nobody waits for, or a
- * timer that throws. Node would end the thread, with all its connections.
+ * What handlers do to the thread of their reactor: a promise that rejects and that nobody waits for, a timer that
+ * throws, an exit. Node would end the thread, with all its connections.
  */
 import { realpathSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
@@ -10,6 +11,15 @@ interface HandlerPath {
   readonly name: string
   /** Path of the module inside the home. */
   readonly path: string
+}
+
+/** Makes `process.exit` throw on this thread. */
+export function refuseExit(): void {
+  process.exit = () => {
+    throw new Error('a handler cannot end its reactor')
+  }
+  // Modules may import `exit` by its name.
+  syncBuiltinESMExports()
 }
 
 /**

@@ -1,7 +1,7 @@
 /** Loads the handlers of the operator in a reactor, and starts the threads of those that do not run on it. */
 import { getCompileCacheDir } from 'node:module'
-import { takeErrorsOf } from './handler-errors.ts'
-import { HandlersFilter, type LoadedHandler } from '../filters/handlers.ts'
+import { refuseExit, takeErrorsOf } from './handler-errors.ts'
+import { HandlersFilter, type LoadedHandler, type SynchronousCalls } from '../filters/handlers.ts'
 import type { HandlerModule, HandlerReply } from '../filters/handler-interface.ts'
 import { loadWholeModule } from '../config/module-file.ts'
 import { ChildThreads } from '../observe/child-threads.ts'
@@ -10,13 +10,17 @@ import { PoolCounts } from '../observe/pool-counts.ts'
 import type { HandlersPlan, ReactorPlan } from '../plan/reactor-plan.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import { IsolatedThreads, type ThreadsObserver, WAITING_PER_THREAD } from '../runtime/isolated-threads.ts'
+import { LimitedCalls } from '../runtime/limited-calls.ts'
 import { makeLoopsInterruptible } from '../runtime/loop-interrupts.ts'
 import { ModuleStates } from '../runtime/module-states.ts'
 import { allocateMemoryRows, memoryRows } from '../runtime/thread-memory.ts'
+import { processorWaitMs, systemThreadId } from '../runtime/thread-scheduling.ts'
 
 const ENTRY = new URL('../reactor/handler-entry.js', import.meta.url)
 /** Between two looks at the memory of the threads, in milliseconds. */
 const MEMORY_MS = 1000
+/** Between two looks at the time that this thread has waited for a processor, in milliseconds. */
+const WAIT_MS = 100
 const PHASES = ['request', 'response', 'end'] as const
 
 /** `workerData` of a thread of handlers. */
@@ -28,14 +32,17 @@ export interface HandlerThreadData {
 
 interface LoadedHandlers {
   readonly filter: HandlersFilter
-  /** Takes errors that handlers leave behind on this thread, which must have no other listener for them. */
-  takeErrors(): void
+  /**
+   * Keeps handlers from ending this thread, by an exit or by errors that they leave behind. The thread must have no
+   * other listener for those.
+   */
+  guardThread(): void
   close(): void
 }
 
 /** A handler that cannot be loaded refuses every request, with its cause in the log. */
 export async function loadHandlers(
-  { handlers, states, threads, timeoutMs, heapBytes }: HandlersPlan,
+  { handlers, states, threads, timeoutMs, synchronousTimeoutMs, heapBytes }: HandlersPlan,
   { home, reactor, reactors }: Pick<ReactorPlan, 'home' | 'reactor' | 'reactors'>,
   report: Report,
   metrics: MetricsColumn,
@@ -47,6 +54,8 @@ export async function loadHandlers(
   const children = new ChildThreads(metrics, () => 'handler', shared)
   const timer = setInterval(() => children.tick(), MEMORY_MS).unref()
   const loaded = await Promise.all(handlers.map(({ name, path }) => load(name, path, home, report)))
+  const hasSynchronous = loaded.some(({ module }) => module !== null)
+  const synchronous = hasSynchronous ? limitedCalls(synchronousTimeoutMs, report, metrics) : UNLIMITED
   const filter = new HandlersFilter(loaded, {
     report,
     nowMs: () => performance.now(),
@@ -54,15 +63,53 @@ export async function loadHandlers(
     notificationsMax: (threads * WAITING_PER_THREAD) / 2,
     states: new ModuleStates(states, reactors),
     reactor,
+    synchronous,
     run: task => pool.run(task) as Promise<HandlerReply>,
   })
   const close = () => {
     clearInterval(timer)
+    synchronous.close()
     pool.close()
     children.close()
   }
-  const takeErrors = () => takeErrorsOf(handlers, home, (name, error) => filter.failedDetached(name, error))
-  return { filter, takeErrors, close }
+  const guardThread = () => {
+    refuseExit()
+    takeErrorsOf(handlers, home, (name, error) => filter.failedDetached(name, error))
+  }
+  return { filter, guardThread, close }
+}
+
+interface ClosableCalls extends SynchronousCalls {
+  close(): void
+}
+
+const UNLIMITED: ClosableCalls = { limitMs: 0, run: call => call(), ended: () => 0, close: () => undefined }
+
+function limitedCalls(limitMs: number, report: Report, metrics: MetricsColumn): ClosableCalls {
+  try {
+    const calls = new LimitedCalls(limitMs)
+    const thread = systemThreadId()
+    let waitedMs = processorWaitMs(thread)
+    const timer = setInterval(() => {
+      waitedMs = processorWaitMs(thread)
+    }, WAIT_MS).unref()
+    return {
+      limitMs,
+      run: call => calls.run(call),
+      ended: () => {
+        metrics.add(METRIC.handlerPhasesEnded, 1)
+        return processorWaitMs(thread) - waitedMs
+      },
+      close: () => {
+        clearInterval(timer)
+        calls.close()
+      },
+    }
+  } catch (error) {
+    const fields = { KEY: 'mediation.handlers.synchronous_timeout', CAUSE_OF_ERROR: (error as Error).message }
+    report('warn', 'synchronous handlers have no time limit', fields)
+    return UNLIMITED
+  }
 }
 
 function countsOf(limit: number, metrics: MetricsColumn): ThreadsObserver {

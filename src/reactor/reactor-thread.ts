@@ -133,7 +133,7 @@ const handlers =
         report,
         new MetricsColumn(plan.metrics, plan.reactor),
       )
-handlers?.takeErrors()
+handlers?.guardThread()
 
 function report(
   level: 'debug' | 'info' | 'warn' | 'error',

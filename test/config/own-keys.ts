@@ -38,6 +38,7 @@ const GATEWAY: readonly OwnKey[] = [
   ['mediation.synapse.script_mediator_heap_bytes', 67_108_864, 'integer'],
   ['mediation.handlers.pool_size', 4, 'integer'],
   ['mediation.handlers.timeout', 5000, 'duration'],
+  ['mediation.handlers.synchronous_timeout', 500, 'duration'],
   ['mediation.handlers.heap_bytes', 67_108_864, 'integer'],
   ['mediation.body.max_bytes', 67_108_864, 'integer'],
   ['mediation.body.memory_bytes', 1_048_576, 'integer'],

@@ -19,6 +19,7 @@ const LEVELS = [
 
 interface Given {
   readonly timeoutMs?: number
+  readonly synchronousTimeoutMs?: number
   readonly threads?: number
   readonly mediation?: ApiMediationPlan | null
   /** Parts of the API, whose filters then run before the handlers. */
@@ -27,11 +28,11 @@ interface Given {
 
 /** Starts a gateway with these modules as handlers, in order. */
 async function start(t: TestContext, modules: readonly string[], given: Given = {}): Promise<FlowGateway> {
-  const { timeoutMs = 10_000, threads = 2, mediation = null, api = {} } = given
+  const { timeoutMs = 10_000, synchronousTimeoutMs = 2000, threads = 2, mediation = null, api = {} } = given
   const files = Object.fromEntries(modules.map((code, index) => [`h${index}.mjs`, code]))
   const handlers = modules.map((_, index) => ({ name: `h${index}`, path: `h${index}.mjs` }))
   const states = ModuleStates.allocate(1, handlers.length)
-  const plan = { handlers, states, threads, timeoutMs, heapBytes: 32 * 1_048_576 }
+  const plan = { handlers, states, threads, timeoutMs, synchronousTimeoutMs, heapBytes: 32 * 1_048_576 }
   const options = { home: temporaryHome(t, files), handlers: plan, hasFilterChain: given.api !== undefined }
   return startFlows(t, [mediation], options, { overrides: api })
 }

@@ -85,6 +85,17 @@ const keys = {
     integer(4, 'threads', 1, 1000, 'Threads of each reactor for handlers that are not declared synchronous.'),
   ),
   'handlers.timeout': actsIf(HANDLED, duration(5000, 'ms', 1, DAY_MS, 'Longest time of one phase on such a thread.')),
+  // Below the silence after which a reactor is replaced.
+  'handlers.synchronous_timeout': actsIf(
+    HANDLED,
+    duration(
+      500,
+      'ms',
+      1,
+      4000,
+      'Longest time of one phase of a synchronous handler, for which its reactor stands still.',
+    ),
+  ),
   'handlers.heap_bytes': actsIf(
     HANDLED,
     integer(67_108_864, 'bytes', 16_777_216, 4_294_967_296, 'Heap of one such thread.'),
