@@ -191,7 +191,7 @@ function routeOf({ api, resource, resourcePath }: Exchange): string {
 
 /** Calls of sequences, which belong to no API, have masked the target that was requested. */
 function pathOfBackend({ api, requestEdit, requestTarget, canonicalTarget, backendPathAt }: Exchange): string {
-  const path = requestEdit?.target ?? (api === null ? requestTarget : canonicalTarget).slice(backendPathAt)
+  const path = requestEdit?.shownTarget ?? (api === null ? requestTarget : canonicalTarget).slice(backendPathAt)
   return redactUrl(path).slice(0, URL_CHARS_MAX)
 }
 

@@ -129,3 +129,28 @@ for (const [where, response] of RESPONSES) {
     assert.ok(mediation!.endMs <= server.endMs)
   })
 }
+
+process.env.SLUICE_TEST_SPAN = 'open-sesame'
+const SECRET_STEP = (name: string, scope: string) =>
+  `<property name="${name}" scope="${scope}"
+    expression="fn:concat('/of/', get-property('env', 'SLUICE_TEST_SPAN'))"/>`
+const HIDING: readonly (readonly [what: string, request: (port: number) => string])[] = [
+  [
+    'a <send> to a URI template',
+    port => `${SECRET_STEP('uri.var.it', 'default')}<send><endpoint>
+      <http method="get" uri-template="http://127.0.0.1:${port}{+uri.var.it}"/></endpoint></send>`,
+  ],
+  ['a path that is set on a worker', () => `${SECRET_STEP('REST_URL_POSTFIX', 'axis2')}<log level="full"/>`],
+  ['a path that is set on the reactor', () => SECRET_STEP('REST_URL_POSTFIX', 'axis2')],
+]
+for (const [what, request] of HIDING) {
+  test(`the span of ${what} masks a variable of the environment, which the backend gets`, async t => {
+    const backend = await startBackend(t, { '/of/open-sesame': says(200, '{}') })
+    const { ask, spans } = await traced(t, { request: request(backend.port) }, backend.port)
+    assert.deepEqual(await ask('GET /a/x', '', client('01')), [200, '{}'])
+    const all = await spans(1)
+    const urls = all.filter(({ kind }) => kind === 'client').map(({ attributes }) => attributes['url.full'])
+    assert.deepEqual(urls, [`http://127.0.0.1:${backend.port}/of/***`])
+    assert.ok(!JSON.stringify(all).includes('open-sesame'))
+  })
+}

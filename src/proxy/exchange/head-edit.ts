@@ -24,6 +24,8 @@ interface LineChanges {
   readonly method?: string
   /** Path and query behind the base path of the endpoint, of requests. */
   readonly target?: string
+  /** `target` as traces show it, without secrets; left out: `target` itself. */
+  readonly shownTarget?: string
   /** Host of requests: the backend gets it whether or not that of clients is preserved. */
   readonly host?: string
   /** Status of responses. */
@@ -58,6 +60,8 @@ export class HeadEdit {
   readonly method: string
   /** Null: that of the request. */
   readonly target: string | null
+  /** `target` for traces. */
+  readonly shownTarget: string | null
   /** '': that of the endpoint, or of the request. */
   readonly host: string
   /** 0: that of the response. */
@@ -70,7 +74,7 @@ export class HeadEdit {
    */
   constructor(
     fields: readonly FieldChange[],
-    { method = '', target, host = '', status = 0, reason = '' }: LineChanges,
+    { method = '', target, shownTarget = target, host = '', status = 0, reason = '' }: LineChanges,
   ) {
     const changes = new Map(fields.map(change => [change.name.toLowerCase(), change]))
     const isValid = fields.every(({ name, value = '' }) => isToken(name) && isFieldText(value))
@@ -94,6 +98,7 @@ export class HeadEdit {
     this.setsCors = names.some(name => name.startsWith(CORS) && changes.get(name)!.value !== undefined)
     this.method = method
     this.target = target ?? null
+    this.shownTarget = shownTarget ?? null
     this.host = host
     this.status = status
     this.reason = reason
@@ -103,10 +108,11 @@ export class HeadEdit {
 
   /** This edit, and further changes of fields behind its own. Throws as the constructor does. */
   extended(changes: readonly FieldChange[]): HeadEdit {
-    const { method, target, host, status, reason } = this
+    const { method, target, shownTarget, host, status, reason } = this
     const removed = this.removed.names.map(name => ({ name, value: undefined }))
     const set = fieldsIn(this.lines).map(([name, value]) => ({ name, value }))
-    const start = { method, host, status, reason, ...(target === null ? {} : { target }) }
+    const targets = target === null || shownTarget === null ? {} : { target, shownTarget }
+    const start = { method, host, status, reason, ...targets }
     return new HeadEdit([...removed, ...set, ...changes], start)
   }
 }

@@ -5,6 +5,7 @@ import { faultFormat } from '../../faults/fault-format.ts'
 import type { CallChain } from '../../http1/call-chain.ts'
 import { type FieldKinds, KIND } from '../../http1/field-kinds.ts'
 import { Message } from '../../mediation/message.ts'
+import { maskedBy } from '../../mediation/secret-values.ts'
 import type {
   FlowTask,
   MessageState,
@@ -108,16 +109,21 @@ function transferred(body: HeldBody): TransferredBody {
 
 /**
  * The edit that a fed request needs beside its fields: method, target, and guarded fields that the flow has set. Null
- * for none; the rule that a part breaks, where one cannot stand in a head.
+ * for none; the rule that a part breaks, where one cannot stand in a head. `secrets`: values that no trace shows.
  */
-export function editOfRequest(before: MessageHead, after: MessageHead, kinds: FieldKinds): HeadEdit | string | null {
+export function editOfRequest(
+  before: MessageHead,
+  after: MessageHead,
+  kinds: FieldKinds,
+  secrets: readonly string[] = [],
+): HeadEdit | string | null {
   if (!/^(?:[/?]|$)/.test(after.target)) return 'the target is no path with a query'
   const line = {
     // HEAD changes the framing of the response, which the client's own method decides.
     ...(after.method === before.method || [after.method, before.method].includes('HEAD')
       ? {}
       : { method: after.method }),
-    ...(after.target === before.target ? {} : { target: after.target }),
+    ...(after.target === before.target ? {} : { target: after.target, shownTarget: maskedBy(secrets, after.target) }),
   }
   return editOfGuarded(changedGuarded(before.fields, after.fields, kinds), line, kinds)
 }
@@ -125,7 +131,7 @@ export function editOfRequest(before: MessageHead, after: MessageHead, kinds: Fi
 /** The edit for guarded fields and parts of the request line: null for none; the rule that a part breaks. */
 export function editOfGuarded(
   guarded: readonly FieldChange[],
-  line: { readonly method?: string; readonly target?: string },
+  line: { readonly method?: string; readonly target?: string; readonly shownTarget?: string },
   kinds: FieldKinds,
 ): HeadEdit | string | null {
   const isHost = ({ name }: FieldChange) => kinds.kindOf(name) === KIND.HOST

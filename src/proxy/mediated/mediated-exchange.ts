@@ -254,7 +254,7 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
     }
     if (endpoint !== '') withoutCredentials(exchange)
     const { target, head: after } = destination
-    const edit = editOfRequest(this.head, after, this.context.requestKinds)
+    const edit = editOfRequest(this.head, after, this.context.requestKinds, this.state.secrets)
     const start = {
       method: after.method,
       target: exchange.canonicalTarget.slice(0, exchange.backendPathAt) + after.target,

@@ -119,8 +119,10 @@ function changedMethod(message: Message, warn: Warn): string {
   return ''
 }
 
+type TargetChange = { readonly target?: string; readonly shownTarget?: string }
+
 /** REST_URL_POSTFIX replaces the target, and so does a path in `To`. */
-function changedTarget(message: Message, path: string, contextLength: number, warn: Warn): { target?: string } {
+function changedTarget(message: Message, path: string, contextLength: number, warn: Warn): TargetChange {
   const { target: postfix } = message.head
   const before = message.receivedHead.target
   const { to } = message
@@ -129,7 +131,7 @@ function changedTarget(message: Message, path: string, contextLength: number, wa
   if (isMoved && URL_START.test(to)) return {}
   const target = isMoved ? (to.startsWith(path.slice(0, contextLength)) ? to.slice(contextLength) : to) : postfix
   if (target === before) return {}
-  if (target.length <= TARGET_MAX && TARGET.test(target)) return { target }
+  if (target.length <= TARGET_MAX && TARGET.test(target)) return { target, shownTarget: message.secrets.mask(target) }
   warn(isMoved ? 'To' : 'REST_URL_POSTFIX', 'is no path with a query')
   return {}
 }
