@@ -10,11 +10,15 @@ export function withEndpointForms(plan: SequencePlan, files: EndpointFiles): Seq
   const forms = new Map<string, EndpointForm>()
   for (const { name, form } of endpoints) {
     const found = form === null ? files.get(name)?.form : withMembers(form, key => files.get(key)?.form)
-    if (found !== undefined && found !== form && !('hint' in found) && changesRequests(found)) forms.set(name, found)
+    if (found === undefined || found === form || 'hint' in found) continue
+    const requests = requestsOf(found, files)
+    if (requests !== null) forms.set(name, requests)
   }
   const isFound = endpoints.some(({ key }) => key !== undefined)
   if (forms.size === 0 && !isFound) return plan
-  const known = isFound ? Object.fromEntries(Array.from(files, ([name, { form }]) => [name, requestsOf(form)])) : {}
+  const known = isFound
+    ? Object.fromEntries(Array.from(files, ([name, { form }]) => [name, requestsOf(form, files)]))
+    : {}
   const text = JSON.stringify(plan.steps, (_, value: unknown) => {
     if (!isEndpoint(value)) return value
     if (value.key !== undefined) return { ...value, known }
@@ -24,9 +28,15 @@ export function withEndpointForms(plan: SequencePlan, files: EndpointFiles): Seq
   return { ...plan, steps: JSON.parse(text) as SequencePlan['steps'] }
 }
 
-/** Returns the form if it matters to mediators, else null. */
-function requestsOf(form: EndpointForm): EndpointForm | null {
-  return changesRequests(form) ? form : null
+/** Returns the form if it matters to mediators, else null. A list knows what files make of its requests. */
+function requestsOf(form: EndpointForm, files: EndpointFiles): EndpointForm | null {
+  const { address } = form
+  if (address.kind !== 'recipients') return changesRequests(form) ? form : null
+  const members = address.members.map(member => {
+    const named = typeof member === 'string' ? files.get(member)?.form : undefined
+    return typeof member === 'string' && named !== undefined ? { name: member, form: requestsOf(named, files) } : member
+  })
+  return { ...form, address: { ...address, members } }
 }
 
 /** Method and address are for the reactor alone, which knows them by the name. */
@@ -38,5 +48,5 @@ function changesRequests({ format, properties }: EndpointForm): boolean {
 function isEndpoint(value: unknown): value is SequenceEndpoint {
   if (typeof value !== 'object' || value === null || !('name' in value) || !('form' in value)) return false
   const { form, known } = value as SequenceEndpoint
-  return known === undefined && (form === null || form.address?.kind === 'group')
+  return known === undefined && (form === null || form.address?.kind === 'group' || form.address?.kind === 'recipients')
 }

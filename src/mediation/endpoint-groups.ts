@@ -1,7 +1,7 @@
 /** Makes one endpoint of the members of a group: `<failover>` or `<loadbalance>`, which may hold a group each. */
 import type { EndpointDefinition, EndpointPart, EndpointsDefinition } from '../apis/api-definition.ts'
 import { ENDPOINTS_MAX } from '../apis/endpoints.ts'
-import type { EndpointForm, EndpointProperty, GroupAddress, TemplatePiece } from './endpoint-plan.ts'
+import type { EndpointForm, EndpointProperty, GroupAddress, RecipientsAddress, TemplatePiece } from './endpoint-plan.ts'
 
 /** Why members make no group. */
 interface GroupViolation {
@@ -16,6 +16,12 @@ interface Part {
   readonly endpoints: readonly EndpointDefinition[]
   readonly part: EndpointPart
   readonly pieces: readonly TemplatePiece[]
+}
+
+/** Why a mediator, or a group, cannot have a list of recipients. */
+export const NO_LIST: GroupViolation = {
+  expected: 'is a list of recipients, to which only <send> and <call> send',
+  hint: 'name one endpoint, or write <send> or <call>',
 }
 
 const HTTP_HINT = 'write all of them as <http>, which names the whole URL, or as <address>'
@@ -74,6 +80,7 @@ function partOf({ address, asMember }: EndpointForm): Part | GroupViolation {
     const part = { size: 1, isInOrder: true, failsOver: true }
     return { endpoints: [{ url: address.origin, settings }], part, pieces: address.pieces }
   }
+  if (address.kind === 'recipients') return NO_LIST
   const hint = 'write scheme and host of its URL without variables'
   return { expected: 'has an endpoint whose address only messages tell', hint }
 }
@@ -95,6 +102,7 @@ export function withMembers(
   formOf: (name: string) => EndpointForm | undefined,
 ): EndpointForm | NamedViolation {
   const { address } = form
+  if (address.kind === 'recipients') return withRecipients(form, address, formOf)
   if (address.kind !== 'group') return form
   const members: EndpointForm[] = []
   for (const member of address.members) {
@@ -106,4 +114,23 @@ export function withMembers(
   const group = groupOf(address, members)
   const given = address.members.find(member => typeof member === 'string') ?? ''
   return 'hint' in group ? { ...group, given } : withProperties(group, form.properties ?? [])
+}
+
+/** The list, whose groups have the endpoints of the files that they name. Files that the list names stay names. */
+function withRecipients(
+  form: EndpointForm,
+  address: RecipientsAddress,
+  formOf: (name: string) => EndpointForm | undefined,
+): EndpointForm | NamedViolation {
+  const members: RecipientsAddress['members'][number][] = []
+  for (const member of address.members) {
+    const isForm = typeof member !== 'string' && !('name' in member)
+    const name = typeof member === 'string' ? member : 'name' in member ? member.name : ''
+    const found = isForm ? withMembers(member, formOf) : formOf(name)
+    if (found === undefined) return missingFile(name)
+    if ('hint' in found) return found
+    if (found.address.kind === 'recipients') return { ...NO_LIST, given: name }
+    members.push(isForm ? found : member)
+  }
+  return { ...form, address: { kind: 'recipients', ...address, members } }
 }

@@ -8,13 +8,15 @@ import {
 } from '../apis/api-definition.ts'
 import { urlViolation } from '../apis/endpoint-url.ts'
 import type { XmlElement } from '../config/xml.ts'
-import { groupOf, withProperties } from './endpoint-groups.ts'
+import { groupOf, NO_LIST, withProperties } from './endpoint-groups.ts'
 import {
   type EndpointAddress,
   type EndpointForm,
   type EndpointFormat,
   FOUND_BY_EXPRESSION,
   type GroupAddress,
+  RECIPIENT_VARIABLE,
+  type RecipientsAddress,
   type SequenceEndpoint,
   type TemplatePiece,
 } from './endpoint-plan.ts'
@@ -35,6 +37,7 @@ type Parser = Pick<
   | 'choice'
   | 'flag'
   | 'valueOrExpression'
+  | 'textOrExpression'
   | 'expressionIn'
 >
 
@@ -60,6 +63,10 @@ const ORIGIN = /^https?:\/\/[^/?#{}]+(?=[/?]|$)/i
 const VARIABLE = /\{([^{}]*)\}/g
 const VARIABLE_NAME = /^(\+?)((?:uri\.var|query\.param)\.[\w.-]{1,100})$/
 const TEMPLATE_CHARS_MAX = 2048
+const RECIPIENTS_MAX = 100
+/** `max-cache` of a list: without it, and the addresses that a reactor keeps in all. */
+const KEPT_DEFAULT = 20
+const KEPT_MAX = 128
 
 /**
  * The endpoint of a mediator: `<endpoint key="…"/>`, or one with a form. Undefined after an error. `mayBeFound`: an
@@ -81,11 +88,17 @@ export function parseSequenceEndpoint(
   }
   if (!element.has('key')) {
     const form = parseForm(element, parser, 'sequence')
+    if (form?.address.kind === 'recipients' && !mayBeFound) return refuseList(element, parser)
     return form === undefined ? undefined : { name: nameOf(form), form }
   }
   parser.checkElements(element, [])
   const name = parseKey(element, parser)
-  return name === undefined ? undefined : { name, form: null }
+  if (name === undefined) return undefined
+  return mayBeFound ? { name, form: null } : { name, form: null, takesOne: true }
+}
+
+function refuseList(element: XmlElement, parser: Parser): undefined {
+  return parser.error(element, '', NO_LIST.expected, NO_LIST.hint)
 }
 
 function refuseTemplate(element: XmlElement, parser: Parser): undefined {
@@ -147,7 +160,8 @@ function parseForm(endpoint: XmlElement, parser: Parser, place: Place): Endpoint
 function parseOwnForm(endpoint: XmlElement, parser: Parser, place: Place): EndpointForm | undefined {
   const [element, ...others] = endpoint.children.filter(({ name }) => name !== 'description' && name !== 'property')
   if (element === undefined) {
-    return parser.error(endpoint, '', 'is empty', 'add key, or <address>, <http>, <default>, <failover>, <loadbalance>')
+    const forms = '<address>, <http>, <default>, <failover>, <loadbalance> or <recipientlist>'
+    return parser.error(endpoint, '', 'is empty', `add key, or ${forms}`)
   }
   for (const other of others) parser.error(other, '', 'is not an element of <endpoint>', 'remove it')
   switch (element.name) {
@@ -159,6 +173,9 @@ function parseOwnForm(endpoint: XmlElement, parser: Parser, place: Place): Endpo
     case 'failover':
     case 'loadbalance':
       return parseGroup(element, parser)
+    case 'recipientlist':
+      if (place !== 'member') return parseRecipients(element, parser)
+      return parser.error(element, '', 'is not supported in a group or a list', 'write it as an endpoint of its own')
   }
   if (!FORMS.includes(element.name)) return parser.error(element, '', 'is not a form of endpoint', 'write <http>')
   return parser.error(element, '', 'is not supported', 'write the address of the service in <address> or <http>')
@@ -258,6 +275,43 @@ function parseGroup(element: XmlElement, parser: Parser): EndpointForm | undefin
   const isKnown = members.every(member => typeof member !== 'string' && member.address.kind !== 'group')
   const form = isKnown ? groupOf(group, members as readonly EndpointForm[]) : unresolved({ ...group, members })
   return 'hint' in form ? parser.error(element, '', form.expected, form.hint) : form
+}
+
+/** `<recipientlist>`: endpoints, `<member>`s, or one `<endpoints>` whose value has the addresses. */
+function parseRecipients(element: XmlElement, parser: Parser): EndpointForm | undefined {
+  parser.checkAttributes(element, [])
+  const dynamic = parser.only(element, 'endpoints')
+  if (dynamic !== undefined) {
+    parser.checkElements(element, ['endpoints'])
+    return parseListed(dynamic, parser)
+  }
+  const members = element.children.flatMap(child => {
+    const member = child.name === 'member' ? hostMember(child, parser) : groupMember(child, parser)
+    return member === undefined ? [] : [member]
+  })
+  if (members.length < element.children.length) return undefined
+  if (members.length > 0 && members.length <= RECIPIENTS_MAX) return listOf({ members })
+  const hint = 'write each in an <endpoint>, or an expression in <endpoints value="…"/>'
+  return parser.error(element, '', `expected 1 to ${RECIPIENTS_MAX} recipients`, hint)
+}
+
+function parseListed(element: XmlElement, parser: Parser): EndpointForm | undefined {
+  parser.checkAttributes(element, ['value', 'max-cache'])
+  parser.checkElements(element, [])
+  const list = parser.textOrExpression(element, 'value')
+  const given = element.attribute('max-cache')
+  const kept = given === '' ? KEPT_DEFAULT : /^\d{1,3}$/.test(given) ? Number(given) : 0
+  if (kept < 1 || kept > KEPT_MAX) {
+    return parser.error(element, 'max-cache', `expected a number from 1 to ${KEPT_MAX}`, 'leave it out for 20', given)
+  }
+  if (list === undefined) return undefined
+  const pieces = [{ name: RECIPIENT_VARIABLE, keeps: true }]
+  const address = { kind: 'template', origin: '', pieces, settings: LONE_ENDPOINT_SETTINGS, kept } as const
+  return listOf({ members: [{ method: '', format: 'kept', appendsPath: true, address }], list })
+}
+
+function listOf(list: RecipientsAddress): EndpointForm {
+  return { method: '', format: 'kept', appendsPath: false, address: { kind: 'recipients', ...list } }
 }
 
 /** The files that it names decide method, format and path. */

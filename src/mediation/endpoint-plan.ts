@@ -9,7 +9,7 @@ export type TemplatePiece = string | { readonly name: string; readonly keeps: bo
 /**
  * Where requests go. `message`: to the destination of the message. `template`: to a URL whose variables are properties
  * of the message; `origin` is scheme, host and port, or '' where variables decide them. `urls`: to known origins.
- * `group`: to a group that names files.
+ * `group`: to a group that names files. `recipients`: a copy to each endpoint of a list.
  */
 export type EndpointAddress =
   | { readonly kind: 'message'; readonly settings: EndpointSettings }
@@ -19,6 +19,8 @@ export type EndpointAddress =
       /** The URL behind `origin`. */
       readonly pieces: readonly TemplatePiece[]
       readonly settings: EndpointSettings
+      /** Addresses that are kept with idle connections, where variables decide them; left out: no limit of its own. */
+      readonly kept?: number
     }
   | {
       readonly kind: 'urls'
@@ -27,6 +29,7 @@ export type EndpointAddress =
       readonly pieces?: readonly TemplatePiece[]
     }
   | ({ readonly kind: 'group' } & GroupAddress)
+  | ({ readonly kind: 'recipients' } & RecipientsAddress)
 
 /** A group that names endpoints of files: `endpoint-groups.ts` makes `urls` of it once the files are known. */
 export interface GroupAddress {
@@ -36,6 +39,16 @@ export interface GroupAddress {
   /** Endpoints of the group, or the keys of files. */
   readonly members: readonly (EndpointForm | string)[]
 }
+
+/** A list of recipients: `recipients.ts` sends a copy of a message to each. */
+export interface RecipientsAddress {
+  /** Endpoints of the list, the keys of files, or those keys with what the files make of requests. */
+  readonly members: readonly (EndpointForm | string | Recipient)[]
+  /** Finds addresses, with commas between them, for the only member. Left out: the members are the recipients. */
+  readonly list?: Expression
+}
+
+export type Recipient = Pick<SequenceEndpoint, 'name' | 'form'>
 
 /** Content of requests; `kept`: that of the message. */
 export type EndpointFormat = 'kept' | 'soap11' | 'soap12' | 'pox' | 'get'
@@ -69,10 +82,17 @@ export interface SequenceEndpoint {
   readonly key?: Expression
   /** Endpoints that `key` may find: all files, with what they make of requests. Left out: none. */
   readonly known?: Readonly<Record<string, EndpointForm | null>>
+  /** The mediator cannot send to a list of recipients. */
+  readonly takesOne?: true
 }
 
 /** Name of an endpoint that each message chooses. No file has this name. */
 export const FOUND_BY_EXPRESSION = '(expression)'
+
+/** Name of an endpoint within a list of recipients. No file has such a name. */
+export function memberName(list: string, at: number): string {
+  return `${list}/${at + 1}`
+}
 
 /** Where `<call/>` sends: to the destination of the message. No file has this name. */
 export const DESTINATION: SequenceEndpoint = {
@@ -84,6 +104,9 @@ export const DESTINATION: SequenceEndpoint = {
     address: { kind: 'message', settings: LONE_ENDPOINT_SETTINGS },
   },
 }
+
+/** Property that has the address of a recipient, where an expression finds the list. */
+export const RECIPIENT_VARIABLE = 'uri.var.recipient'
 
 /** In calls of tasks: the endpoint of the API, with its credentials. No file has this name. */
 export const OWN_ENDPOINT = '(API)'

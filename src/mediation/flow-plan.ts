@@ -3,6 +3,7 @@
  * primary computes them; reactors and workers compile them.
  */
 import type { ResourceDefinition } from '../apis/api-definition.ts'
+import type { SequenceEndpoint } from './endpoint-plan.ts'
 import type { MediatorPlan, SequencePlan } from './sequence-plan.ts'
 
 /**
@@ -59,21 +60,33 @@ export function mostOf(...needs: readonly FlowNeeds[]): FlowNeeds {
 
 /** Mediators that make copies. Those that an `<aggregate>` of the same flow gathers have it in their settings. */
 const COPIERS = ['clone', 'iterate']
+/** Mediators that copy the message where their endpoint is a list of recipients. */
+const SENDERS = ['call', 'send']
+
+/** Whether a mediator makes copies; `perhaps`: an endpoint of a file may be a list of recipients. */
+export function copiesOf({ mediator, settings }: MediatorPlan): 'always' | 'perhaps' | 'never' {
+  if (COPIERS.includes(mediator)) return 'always'
+  if (!SENDERS.includes(mediator)) return 'never'
+  const { endpoint } = settings as { readonly endpoint: SequenceEndpoint | null }
+  if (endpoint === null) return 'never'
+  if (endpoint.form === null) return 'perhaps'
+  return endpoint.form.address.kind === 'recipients' ? 'always' : 'never'
+}
 
 type Lookup = (name: string) => SequencePlan | undefined
 
 /** Tells whether sequences, or those they run, hold an `<aggregate>` that gathers no copies of its own flow. */
 export function gathersCopies(sequences: readonly string[], lookup: Lookup): boolean {
-  return hasStep(sequences, lookup, name => (COPIERS.includes(name) ? 'skipped' : name === 'aggregate'))
+  return hasStep(sequences, lookup, step => (copiesOf(step) === 'always' ? 'skipped' : step.mediator === 'aggregate'))
 }
 
 /** Tells whether sequences, or those that they run, make copies. */
 export function makesCopies(sequences: readonly string[], lookup: Lookup): boolean {
-  return hasStep(sequences, lookup, name => COPIERS.includes(name))
+  return hasStep(sequences, lookup, step => copiesOf(step) !== 'never')
 }
 
 /** `skipped`: what is within that mediator does not count. */
-type Wanted = (mediator: string) => boolean | 'skipped'
+type Wanted = (step: MediatorPlan) => boolean | 'skipped'
 
 function hasStep(sequences: readonly string[], lookup: Lookup, isWanted: Wanted): boolean {
   const names = new Set(sequences)
@@ -88,7 +101,7 @@ function hasStep(sequences: readonly string[], lookup: Lookup, isWanted: Wanted)
 
 function holdsStep(settings: unknown, isWanted: Wanted): boolean {
   if (typeof settings !== 'object' || settings === null) return false
-  const { mediator: name } = settings as Partial<MediatorPlan>
-  const found = typeof name === 'string' && isWanted(name)
+  const step = settings as Partial<MediatorPlan>
+  const found = typeof step.mediator === 'string' && isWanted(step as MediatorPlan)
   return found === false ? Object.values(settings).some(each => holdsStep(each, isWanted)) : found === true
 }

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { abbreviatedList, type Diagnostic, Diagnostics, formatValue } from '../config/diagnostics.ts'
 import { labelOf, readSource, type SourceFile } from '../config/source-file.ts'
 import { type EndpointFiles, loadEndpoints, NO_ENDPOINT_FILES } from './endpoint-files.ts'
-import { missingFile, withMembers } from './endpoint-groups.ts'
+import { missingFile, NO_LIST, withMembers } from './endpoint-groups.ts'
 import { sequenceNameIn } from './sequence-name.ts'
 import type { SequencePlan } from './sequence-plan.ts'
 
@@ -262,11 +262,14 @@ function diagnostic(where: string, given: string, expected: string, hint: string
 
 /** Error for a sequence with an endpoint of which there is no file, without its place; undefined for none. */
 export function missingEndpoint({ endpoints = [] }: SequencePlan, files: EndpointFiles): Diagnostic | undefined {
-  for (const { name, form, key } of endpoints) {
+  for (const { name, form, key, takesOne } of endpoints) {
     if (key !== undefined) continue
     const formOf = (key: string) => files.get(key)?.form
     const found = form === null ? (formOf(name) ?? missingFile(name)) : withMembers(form, formOf)
     if ('hint' in found) return { where: '', key: 'endpoint key', ...found }
+    if (takesOne === true && found.address.kind === 'recipients') {
+      return { where: '', key: 'endpoint key', given: name, ...NO_LIST }
+    }
   }
   return undefined
 }

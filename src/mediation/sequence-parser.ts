@@ -11,6 +11,7 @@ import { SEQUENCE_NAMESPACE } from './functions.ts'
 import type { AnyMediator } from './mediator.ts'
 import { MEDIATORS } from './mediators/list.ts'
 import { parsePattern } from './pattern.ts'
+import { copiesOf } from './flow-plan.ts'
 import type { Branch, MediatorPlan, SequencePlan, UsedFile } from './sequence-plan.ts'
 import { remedyOf } from './unsupported-mediators.ts'
 import { ARRAY_TARGET, element as xmlElement, selfContained, type XmlChild, type XmlElementNode } from './xml-tree.ts'
@@ -113,7 +114,8 @@ export class SequenceParser {
 
   /** The sequence uses the endpoint. */
   use(endpoint: SequenceEndpoint): SequenceEndpoint {
-    this.endpoints.set(endpoint.name, endpoint)
+    // A name that one mediator takes for a single endpoint stays one.
+    if (this.endpoints.get(endpoint.name)?.takesOne !== true) this.endpoints.set(endpoint.name, endpoint)
     return endpoint
   }
 
@@ -329,12 +331,21 @@ export class SequenceParser {
 
 /** Gives mediators that make copies what follows them up to `<aggregate>`, because it runs on each copy. */
 function withAggregates(plans: readonly MediatorPlan[]): readonly MediatorPlan[] {
-  const from = plans.findIndex(({ mediator }) => mediator === 'clone' || mediator === 'iterate')
-  const to = plans.findIndex(({ mediator }, at) => at > from && mediator === 'aggregate')
-  if (from < 0 || to < 0) return plans
+  const to = (from: number) => plans.findIndex(({ mediator }, at) => at > from && mediator === 'aggregate')
+  const from = plans.findIndex((plan, at) => {
+    const copies = copiesOf(plan)
+    // Of several endpoints of files the last one may be the list.
+    return copies === 'always' || (copies === 'perhaps' && !plans.slice(at + 1, to(at)).some(isCopier))
+  })
+  const end = to(from)
+  if (from < 0 || end < 0) return plans
   const maker = plans[from]!
-  const settings = { ...(maker.settings as object), gathers: plans.slice(from + 1, to + 1) }
-  return [...plans.slice(0, from), { ...maker, settings }, ...withAggregates(plans.slice(to + 1))]
+  const settings = { ...(maker.settings as object), gathers: plans.slice(from + 1, end + 1) }
+  return [...plans.slice(0, from), { ...maker, settings }, ...withAggregates(plans.slice(end + 1))]
+}
+
+function isCopier(plan: MediatorPlan): boolean {
+  return copiesOf(plan) !== 'never'
 }
 
 /** Index behind the brace that closes one in front of `from`; -1 without it. */

@@ -12,7 +12,7 @@ import {
 } from '../apis/api-definition.ts'
 import { apiPaths } from '../apis/api-paths.ts'
 import { withMembers } from '../mediation/endpoint-groups.ts'
-import type { EndpointAddress, EndpointForm } from '../mediation/endpoint-plan.ts'
+import { type EndpointAddress, type EndpointForm, memberName } from '../mediation/endpoint-plan.ts'
 import { allocateApiMetrics, API_ROWS_END, clearApiRow, FIRST_API_ROW, OTHER_APIS_ROW } from '../observe/api-metrics.ts'
 import { NO_SEQUENCES, type SequenceSet } from '../mediation/sequence-files.ts'
 import { EndpointTable } from '../proxy/target/endpoint-table.ts'
@@ -64,7 +64,7 @@ interface PlannedSequenceEndpoints {
 /** Where the owners of slots are collected. */
 type SlotOwners = Record<'routes' | 'endpoints', string[]>
 
-type KnownAddress = Exclude<EndpointAddress, { kind: 'group' }>
+type KnownAddress = Exclude<EndpointAddress, { kind: 'group' | 'recipients' }>
 
 /** By name; groups have the endpoints of the files that they name. */
 type EndpointForms = ReadonlyMap<string, EndpointForm & { readonly address: KnownAddress }>
@@ -228,7 +228,8 @@ export class ApiPlanner {
       const pieces = address.kind === 'template' ? address.pieces : null
       const slots = { routeSlot: this.#routeSlot(DYNAMIC_OWNER), slot: this.#endpointSlot(DYNAMIC_OWNER) }
       const own = { settings: { ...settings, suspensionMs: 0 }, proxies: proxies.profiles ?? NO_PROXIES }
-      return { kind: 'dynamic', pieces, ...slots, ...own }
+      const kept = address.kind === 'template' ? address.kept : undefined
+      return { kind: 'dynamic', pieces, ...slots, ...own, ...(kept === undefined ? {} : { kept }) }
     }
     const plans: [string, SequenceEndpointPlan][] = []
     for (const [name, { method, appendsPath, address }] of forms) {
@@ -299,12 +300,18 @@ function endpointForms(definitions: readonly ApiDefinition[], sequences: Sequenc
     for (const { name, form } of endpoints) if (form !== null) forms.set(name, form)
   }
   const known = new Map<string, EndpointForm & { readonly address: KnownAddress }>()
-  for (const [name, given] of forms) {
+  const add = (name: string, given: EndpointForm): void => {
     const form = withMembers(given, key => sequences.endpoints.get(key)?.form)
     // A sequence that names a missing file is reported, and each of its calls is a fault.
-    if ('hint' in form || form.address.kind === 'group') continue
-    known.set(name, { ...form, address: form.address })
+    if ('hint' in form || form.address.kind === 'group') return
+    if (form.address.kind !== 'recipients') known.set(name, { ...form, address: form.address })
+    else {
+      for (const [at, member] of form.address.members.entries()) {
+        if (typeof member !== 'string' && !('name' in member)) add(memberName(name, at), member)
+      }
+    }
   }
+  for (const [name, form] of forms) add(name, form)
   return known
 }
 

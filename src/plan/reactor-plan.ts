@@ -70,6 +70,8 @@ export type SequenceAddressPlan =
       readonly slot: number
       readonly settings: EndpointSettings
       readonly proxies: ProxyProfiles
+      /** Addresses of this endpoint that are kept; left out: as many as of all. */
+      readonly kept?: number
     }
 
 /** Forward proxies by the transport of the backend; holds secrets. */

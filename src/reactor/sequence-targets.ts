@@ -133,7 +133,17 @@ export class SequenceTargets implements SequenceEndpoints {
     if (kept === undefined) this.#misses++
     else this.#hits++
     const known = kept ?? this.#openDynamic(key, origin, address)
+    if (kept === undefined && address.kept !== undefined) this.#bound(name, address.kept)
     return { target: known.target, secured: origin.protocol === 'https:', method, path }
+  }
+
+  /** Closes the addresses of an endpoint that were used longest ago, beyond so many. */
+  #bound(name: string, count: number): void {
+    const own = [...this.#dynamic.keys()].filter(key => key.startsWith(`${name} `))
+    for (const key of own.slice(count)) {
+      this.#evictions++
+      this.#dynamic.delete(key)
+    }
   }
 
   #openDynamic(

@@ -102,3 +102,44 @@ test('a sequence with a group that names an endpoint without a file is an error'
   const { errors } = await loadSequences(temporaryHome(t, { [`${FOLDER}/sequences/caller.xml`]: text }))
   assert.match(errors.map(formatDiagnostic).join('\n'), /caller\.xml:1: endpoint key = none: there is no endpoint/)
 })
+
+/** A list of a file, a sequence that uses it, and what is said. */
+const WRONG_LISTS: readonly (readonly [member: string, steps: string, said: RegExp])[] = [
+  [
+    '<endpoint key="none"/>',
+    '<call><endpoint key="all"/></call>',
+    /all\.xml:2: endpoint key = none: there is no endpoint of this name/,
+  ],
+  [
+    '<endpoint key="all"/>',
+    '<call><endpoint key="all"/></call>',
+    /all\.xml:2: endpoint key = all: there is no endpoint of this name/,
+  ],
+  [
+    '<endpoint key="a"/>',
+    '<clone><target endpoint="all"/></clone>',
+    /caller\.xml:1: endpoint key = all: is a list of recipients, to which only <send> and <call> send/,
+  ],
+  [
+    '<endpoint key="a"/>',
+    '<call><endpoint><failover><endpoint key="all"/></failover></endpoint></call>',
+    /caller\.xml:1: endpoint key = all: is a list of recipients/,
+  ],
+  [
+    '<endpoint key="a"/>',
+    '<call><endpoint><recipientlist><endpoint key="all"/></recipientlist></endpoint></call>',
+    /caller\.xml:1: endpoint key = all: is a list of recipients/,
+  ],
+]
+for (const [member, steps, said] of WRONG_LISTS) {
+  test(`a list with ${member}, and ${steps}, is refused`, async t => {
+    const files = {
+      all: `<endpoint ${NAMESPACE} name="all">\n<recipientlist>${member}</recipientlist></endpoint>`,
+      a: `<endpoint ${NAMESPACE} name="a"><address uri="http://h"/></endpoint>`,
+    }
+    const caller = `<sequence ${NAMESPACE} name="caller">${steps}</sequence>`
+    const home = temporaryHome(t, { ...inFolder(files), [`${FOLDER}/sequences/caller.xml`]: caller })
+    const { errors } = await loadSequences(home)
+    assert.match(errors.map(formatDiagnostic).join('\n'), said)
+  })
+}

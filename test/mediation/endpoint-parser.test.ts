@@ -30,7 +30,27 @@ const refused: readonly (readonly [steps: string, expected: string])[] = [
   ['<send receive=""/>', 'send/receive: is missing'],
   ['<send><log/></send>', 'log: is not an element of <send>'],
   [call('<wsdl uri="http://h/x?wsdl" service="s" port="p"/>'), 'wsdl: is not supported'],
-  [call('<recipientlist/>'), 'recipientlist: is not supported'],
+  [call('<recipientlist/>'), 'recipientlist: expected 1 to 100 recipients'],
+  [call(`<recipientlist>${urls(...Array(101).fill('http://h'))}</recipientlist>`), 'recipientlist: expected 1 to 100'],
+  [call('<recipientlist><session/></recipientlist>'), 'session: is not supported in a group'],
+  [call('<recipientlist><endpoints/></recipientlist>'), 'endpoints/value: is missing'],
+  [call('<recipientlist><endpoints value="{concat(}"/></recipientlist>'), 'endpoints/value: is not valid XPath'],
+  [
+    call('<recipientlist><endpoints value="http://h" max-cache="0"/></recipientlist>'),
+    'endpoints/max-cache: expected a number from 1 to 128',
+  ],
+  [
+    call(`<recipientlist><endpoints value="http://h"/>${urls('http://h')}</recipientlist>`),
+    'endpoint: is not an element of <recipientlist>',
+  ],
+  [
+    call(failover(`<endpoint><recipientlist>${urls('http://h')}</recipientlist></endpoint>`)),
+    'recipientlist: is not supported in a group',
+  ],
+  [
+    `<clone><target><endpoint><recipientlist>${urls('http://h')}</recipientlist></endpoint></target></clone>`,
+    'endpoint: is a list of recipients, to which only <send> and <call>',
+  ],
   ['<call><endpoint template="t" uri="http://h"/></call>', 'endpoint/template: is not supported'],
   [call('<folder/>'), 'folder: is not a form of endpoint'],
   [call('<address/>'), 'address/uri: is missing'],

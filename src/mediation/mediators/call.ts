@@ -5,13 +5,15 @@
 import type { XmlElement } from '../../config/xml.ts'
 import { applyFormat, callBackend } from '../backend-calls.ts'
 import { compileEndpointChoice } from '../endpoint-choice.ts'
-import { DESTINATION, type SequenceEndpoint } from '../endpoint-plan.ts'
+import { DESTINATION, type Recipient, RECIPIENT_VARIABLE, type SequenceEndpoint } from '../endpoint-plan.ts'
 import type { Expression } from '../expression.ts'
 import type { Evaluate } from '../expression-compiler.ts'
 import { mediator } from '../mediator.ts'
 import type { Message } from '../message.ts'
 import { payloadOfValue, valueOfPayload } from '../payload-value.ts'
+import { isList, sendToAll } from '../recipients.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
+import type { MediatorPlan } from '../sequence-plan.ts'
 import { writeXml } from '../xml-tree.ts'
 
 /** The payload that is sent. `inline`: text of the content type. */
@@ -29,6 +31,8 @@ interface CallSettings {
   readonly isBlocking: boolean
   readonly source: Source
   readonly target: Target
+  /** The mediators up to `<aggregate>`, which run on the response of each recipient. Left out: none. */
+  readonly gathers?: readonly MediatorPlan[]
 }
 
 export const call = mediator<CallSettings>({
@@ -50,13 +54,14 @@ export const call = mediator<CallSettings>({
 
   needs: () => 'worker',
 
-  compile({ endpoint, isBlocking, source, target }, context) {
+  compile({ endpoint, isBlocking, source, target, gathers = [] }, context) {
     const evaluate = source.kind === 'value' ? context.compileExpression(source.value) : null
     const choose = compileEndpointChoice(endpoint, context)
-    return async message => {
-      const { name, form } = choose(message)
+    const gather = gathers.length === 0 ? () => true : context.compileAll(gathers)
+    const exchange = async (message: Message, { name, form }: Recipient, address: string): Promise<void> => {
       const request = message.copy()
       if (source.kind === 'value') setPayload(request, evaluate!, source.contentType)
+      if (address !== '') request.set('default', RECIPIENT_VARIABLE, address)
       applyFormat(request, form)
       const response = await callBackend(request, { name }, isBlocking)
       if (target.kind === 'message') message.becomeResponse(response)
@@ -65,7 +70,17 @@ export const call = mediator<CallSettings>({
         // The message stays the request; its sequence asks by this property what became of the call.
         message.set('axis2', 'HTTP_SC', response.head.status)
       }
-      return true
+    }
+    return async message => {
+      const chosen = choose(message)
+      if (isList(chosen)) {
+        return sendToAll(message, chosen, context, async (copy, recipient, address) => {
+          await exchange(copy, recipient, address)
+          return gather(copy)
+        })
+      }
+      await exchange(message, chosen, '')
+      return gather(message)
     }
   },
 })

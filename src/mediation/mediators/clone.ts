@@ -82,7 +82,10 @@ export function runsInBackground({ continuesParent, gathers }: CopySettings, tar
 }
 
 function holdsAggregate(steps: readonly MediatorPlan[]): boolean {
-  return steps.some(({ mediator: name }) => name === 'aggregate')
+  return steps.some(({ mediator: name, settings }) => {
+    const { gathers = [] } = settings as Partial<CopySettings>
+    return name === 'aggregate' || (name === 'call' && holdsAggregate(gathers))
+  })
 }
 
 export function parseCopies(element: XmlElement, parser: SequenceParser): CopySettings | undefined {
@@ -104,7 +107,7 @@ export function parseTarget(element: XmlElement, parser: SequenceParser): CopyTa
     return parser.error(sequence, '', 'is given twice', 'remove it, or the attribute sequence')
   }
   const name = element.attribute('endpoint')
-  const named = name === '' ? null : parser.use({ name, form: null })
+  const named = name === '' ? null : parser.use({ name, form: null, takesOne: true })
   const endpoint = inline === undefined ? named : parser.endpoint(inline)
   if (endpoint === undefined) return undefined
   if (key === '' && sequence === undefined && endpoint === null) {

@@ -4,9 +4,11 @@
  */
 import { applyFormat, callBackend, sendBackend, servicesOf } from '../backend-calls.ts'
 import { compileEndpointChoice } from '../endpoint-choice.ts'
-import { DESTINATION, type SequenceEndpoint } from '../endpoint-plan.ts'
+import { DESTINATION, type Recipient, RECIPIENT_VARIABLE, type SequenceEndpoint } from '../endpoint-plan.ts'
 import type { Expression } from '../expression.ts'
-import { mediator, type Run } from '../mediator.ts'
+import { mediator } from '../mediator.ts'
+import type { Message } from '../message.ts'
+import { isList, sendToAll } from '../recipients.ts'
 import { textOf } from '../value.ts'
 
 interface SendSettings {
@@ -40,15 +42,18 @@ export const send = mediator<SendSettings>({
   compile({ endpoint, receive }, context) {
     const evaluate = typeof receive === 'object' ? context.compileExpression(receive) : null
     const choose = endpoint === null ? () => null : compileEndpointChoice(endpoint, context)
-    const exchange: Run = async message => {
-      const chosen = choose(message)
+    const exchange = async (message: Message, chosen: Recipient | null, address: string): Promise<boolean> => {
       const key = evaluate === null ? receive : textOf(evaluate(message))
+      const { isResponse } = message
       const request = message.copy()
+      if (address !== '') request.set('default', RECIPIENT_VARIABLE, address)
       applyFormat(request, chosen?.form ?? null)
       const response = chosen === null ? await sendBackend(request) : await callBackend(request, chosen, false)
       // A copy that nobody waits for any more has lost its services meanwhile.
-      message.task = { ...servicesOf(message), flow: 'response' }
+      const services = servicesOf(message)
       message.becomeResponse(response)
+      if (key === undefined && services.flow === 'request' && !isResponse) return services.respond(message)
+      message.task = { ...services, flow: 'response' }
       message.isFromBackend = true
       if (typeof key === 'string') await context.runSequence(key, message)
       // As at the end of a response flow.
@@ -58,9 +63,10 @@ export const send = mediator<SendSettings>({
     return message => {
       const { isResponse } = message
       const isAnswered = receive !== undefined || (isResponse && !message.isSentByCopier)
-      if (isAnswered && (endpoint !== null || !isResponse)) return exchange(message)
-      if (receive !== undefined) context.warn('receive has no effect: a response without an endpoint is for the client')
       const chosen = choose(message)
+      if (isList(chosen)) return sendToAll(message, chosen, context, exchange)
+      if (isAnswered && (endpoint !== null || !isResponse)) return exchange(message, chosen, '')
+      if (receive !== undefined) context.warn('receive has no effect: a response without an endpoint is for the client')
       message.outcome = 'sent'
       message.endpoint = chosen?.name ?? ''
       applyFormat(message, chosen?.form ?? null)
