@@ -2,7 +2,7 @@
  * The policies that an API uses: `apiPolicies` and the `operationPolicies` of its operations. Each use becomes a
  * sequence; uses that are equal share one.
  */
-import type { Diagnostics } from '../config/diagnostics.ts'
+import { abbreviatedList, type Diagnostics } from '../config/diagnostics.ts'
 import { nearest } from '../config/nearest.ts'
 import { type Flow, type FlowNames, FLOWS, NO_FLOW_NAMES } from './api-definition.ts'
 import { BUILT_IN_NAMES, builtInPolicy } from './built-in-policies.ts'
@@ -24,19 +24,27 @@ interface UsedPolicies {
 
 /** Versions in which the reference platform ships its policies; a later one is of its operator. */
 const SHIPPED_VERSION = /^v?[1-3](?:\.\d+)*$/i
+/** A variable in the path of a policy, in both spellings of exports. */
+const PATH_VARIABLE = /\{(?:uri\.var\.)?([\w.-]+)\}/g
+/** Names that a diagnostic shows. */
+const NAMES_SHOWN = 10
 /** Most uses of policies in one API, over all operations. */
 const USES_MAX = 20_000
 
-/** `operations`: those of the project; undefined where they are none of requests (GraphQL), and where it has none. */
+/**
+ * `operations`: those of the project; undefined where they are none of requests (GraphQL), and where it has none.
+ * `paths`: the context of the API and the templates of its resources.
+ */
 export function readPolicies(
   file: YamlFile,
   project: ProjectFolder,
   operations: Operations | undefined,
+  paths: readonly string[],
   found: Diagnostics,
 ): UsedPolicies {
   const own = new OwnPolicies(project, found)
   const reader = new PolicyReader(file, own, found)
-  const ofApi = reader.flows(['data', 'apiPolicies'])
+  const ofApi = reader.flows(['data', 'apiPolicies'], variablesOf(paths))
   const byOperation = operations === undefined ? {} : policiesOfOperations(file, reader, operations)
   if (operations === undefined) refuseOfFields(file)
   own.warnOfUnused()
@@ -49,15 +57,22 @@ function policiesOfOperations(
   operations: Operations,
 ): Readonly<Record<string, FlowNames>> {
   const byOperation: Record<string, FlowNames> = {}
+  const context = file.optional(['data', 'context'])
   const existing = new Set(operations.all.map(({ verb, template }) => `${verb} ${template}`))
   for (const at of operationsWithPolicies(file)) {
-    const flows = reader.flows([...at, 'operationPolicies'])
+    const target = file.optional([...at, 'target'])
+    const flows = reader.flows([...at, 'operationPolicies'], variablesOf([context, target]))
     if (FLOWS.every(flow => flows[flow].length === 0)) continue
-    const key = operations.keyOf(file.optional([...at, 'verb']), file.optional([...at, 'target']))
+    const key = operations.keyOf(file.optional([...at, 'verb']), target)
     // A diagnostic tells of an operation that is left out. Both directions of a topic are one operation.
     if (existing.has(key)) byOperation[key] = joined(byOperation[key] ?? NO_FLOW_NAMES, flows)
   }
   return byOperation
+}
+
+/** Names of the variables of path templates. */
+function variablesOf(paths: readonly string[]): ReadonlySet<string> {
+  return new Set(paths.flatMap(path => [...path.matchAll(/\{([^{}]*)\}/g)].map(([, name]) => name!)))
 }
 
 /** A query may ask for many fields, so no flow belongs to one of them: a check that is attached there would not run. */
@@ -101,29 +116,38 @@ class PolicyReader {
     this.#found = found
   }
 
-  flows(at: Path): FlowNames {
+  /** `variables`: those of the templates of the resources. */
+  flows(at: Path, variables: ReadonlySet<string>): FlowNames {
     if (!this.#file.hasContent(at)) return NO_FLOW_NAMES
     return {
-      request: this.#namesOf(at, 'request'),
-      response: this.#namesOf(at, 'response'),
-      fault: this.#namesOf(at, 'fault'),
+      request: this.#namesOf(at, 'request', variables),
+      response: this.#namesOf(at, 'response', variables),
+      fault: this.#namesOf(at, 'fault', variables),
     }
   }
 
   /** Names of the sequences of one flow, sorted by `order`, else as listed. */
-  #namesOf(flows: Path, flow: Flow): readonly string[] {
+  #namesOf(flows: Path, flow: Flow, variables: ReadonlySet<string>): readonly string[] {
     const list = [...flows, flow]
     const length = this.#file.lengthOf(list)
     if (length === undefined && this.#file.hasContent(list)) {
       this.#file.error(list, undefined, 'expected a list', 'begin each policy with "-"')
     }
-    const order = (item: number): number => Number(this.#file.optional([...list, item, 'order']) || item + 1)
-    const items = Array.from({ length: length ?? 0 }, (_, item) => item).sort((one, two) => order(one) - order(two))
-    return items.flatMap(item => this.#use([...list, item], flow) ?? [])
+    const order = Array.from({ length: length ?? 0 }, (_, item) => this.#orderOf([...list, item, 'order'], item + 1))
+    const items = [...order.keys()].sort((one, two) => order[one]! - order[two]!)
+    return items.flatMap(item => this.#use([...list, item], flow, variables) ?? [])
+  }
+
+  #orderOf(at: Path, fallback: number): number {
+    const given = this.#file.optional(at)
+    if (given === '') return fallback
+    if (/^\d{1,9}$/.test(given)) return Number(given)
+    this.#file.error(at, given, 'is no whole number', 'write 1 for the first policy of the flow')
+    return fallback
   }
 
   /** Returns the name of the sequence of one use, undefined after an error. */
-  #use(at: Path, flow: Flow): string | undefined {
+  #use(at: Path, flow: Flow, variables: ReadonlySet<string>): string | undefined {
     if (++this.#uses > USES_MAX) {
       const hint = 'attach policies to the API instead of to each operation'
       if (this.#uses === USES_MAX + 1) this.#file.error(at, undefined, `is more than ${USES_MAX} policies`, hint)
@@ -141,7 +165,10 @@ class PolicyReader {
     }
     const values = this.#values([...at, 'parameters'], policy.parameters)
     if (values === undefined) return undefined
-    if ('elements' in policy) this.#warnOfDestination(at, policy, values)
+    if ('elements' in policy) {
+      this.#warnOfDestination(at, policy, values)
+      this.#checkVariables(at, policy, values, variables)
+    }
     return this.#sequence(at, `${name}_${version}`, flow, values, policy)
   }
 
@@ -152,15 +179,27 @@ class PolicyReader {
     this.#file.warn([...at, 'parameters', destination!], url, 'has no effect: the API has endpoints', hint)
   }
 
+  /** A variable that no request has would be sent to the backend as it is written. */
+  #checkVariables(at: Path, { template }: BuiltInPolicy, values: PolicyValues, variables: ReadonlySet<string>): void {
+    if (template === undefined) return
+    const value = values.get(template) ?? ''
+    const unknown = [...value.matchAll(PATH_VARIABLE)].map(([, name]) => name!).find(name => !variables.has(name))
+    if (unknown === undefined) return
+    const known = variables.size === 0 ? 'it has none' : `it has ${abbreviatedList([...variables], NAMES_SHOWN)}`
+    const expected = `the template of the resource has no variable ${unknown}`
+    this.#file.error([...at, 'parameters', template], value, expected, known)
+  }
+
   /** Returns the policy of a use (D255), undefined after an error. */
   #policy(at: Path, name: string, version: string): OwnPolicy | BuiltInPolicy | undefined {
     const built = builtInPolicy(name)
     const shipped = SHIPPED_VERSION.test(version) ? built : undefined
-    if (shipped !== undefined && this.#file.optional([...at, 'policyType']).toLowerCase() !== 'api') {
-      this.#own.passOver(name, version)
+    const type = this.#file.optional([...at, 'policyType']).toLowerCase()
+    if (shipped !== undefined && type !== 'api') {
+      this.#own.passOver(name, version, type)
       return shipped
     }
-    const own = this.#own.find(name, version)
+    const own = this.#own.find(name, version, type)
     if (own === null) return undefined
     const policy = own ?? shipped
     if (policy !== undefined) return policy
@@ -171,7 +210,7 @@ class PolicyReader {
   }
 
   #unknown(at: Path, name: string, version: string): undefined {
-    const known = [...new Set([...this.#own.names.map(one => one.replace(/_v[\d.]+$/, '')), ...BUILT_IN_NAMES])]
+    const known = [...new Set([...this.#own.names, ...BUILT_IN_NAMES])]
     const guess = nearest(name, known)
     const add = `add Policies/${name}_${version}.yaml and .j2`
     if (/^cors/i.test(name)) {
@@ -226,7 +265,7 @@ class PolicyReader {
       )
     }
     const values = new Map<string, string>()
-    for (const { name, isRequired, fallback, pattern, isSecret, inert, hint = 'add it' } of parameters) {
+    for (const { name, isRequired, fallback, pattern, isSecret, inert, remedy, hint = 'add it' } of parameters) {
       const path = [...at, name]
       const value = file.value(path)
       if (typeof value === 'object') file.error(path, undefined, 'expected text', 'write one value')
@@ -234,7 +273,7 @@ class PolicyReader {
       if (inert !== undefined && text !== '' && text !== fallback) file.warn(path, text, 'has no effect', inert)
       if (text === '' && isRequired) file.error(path, undefined, 'is missing', hint)
       else if (text !== '' && pattern !== null && !pattern.test(text)) {
-        file.error(path, isSecret ? undefined : text, 'is not a valid value', `expected ${pattern.source}`)
+        file.error(path, isSecret ? undefined : text, 'is not a valid value', remedy ?? `expected ${pattern.source}`)
       }
       if (value !== undefined || fallback !== '') values.set(name, text)
     }

@@ -183,7 +183,8 @@ function readDefinition(
   const operations = graphql === null ? readOperations(file) : undefined
   const resources = graphql?.resources ?? resourcesOf(operations, document, isThorough)
   const own = readValidation(file, document, resources) ?? graphql?.steps ?? null
-  const mediation = readMediation(file, { folder, names }, `${name}:v${version}`, operations, own, found)
+  const paths = [context, ...resources.map(({ template }) => template)]
+  const mediation = readMediation(file, { folder, names }, `${name}:v${version}`, operations, paths, own, found)
   if (file.errors.length > 0 || endpoints === undefined) return undefined
   const definition: ReadDefinition['definition'] = {
     name,

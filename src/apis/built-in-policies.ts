@@ -10,6 +10,7 @@ import {
   FLAG,
   inert,
   optional,
+  type PolicyParameter,
   type PolicyValues,
   REQUEST,
   required,
@@ -38,15 +39,22 @@ const removeHeader: BuiltInPolicy = {
   elements: values => xml`<property name="${text(values, 'headerName')}" scope="transport" action="remove"/>`,
 }
 
+/** A part of a query (RFC 3986 3.4), percent-encoded but for spaces, as exports have it. */
+const QUERY_PART = /^(?:[A-Za-z0-9._~!$'()*,;:@/?+ -]|%[0-9A-Fa-f]{2})*$/
+
+function ofQuery(name: string): PolicyParameter {
+  return { ...required(name, QUERY_PART), remedy: 'percent-encode it: & is %26' }
+}
+
 const addQueryParam: BuiltInPolicy = {
   flows: REQUEST,
-  parameters: [required('paramKey'), required('paramValue')],
+  parameters: [ofQuery('paramKey'), ofQuery('paramValue')],
   elements: values => xml`<queryParameter name="${query(values, 'paramKey')}" value="${query(values, 'paramValue')}"/>`,
 }
 
 const removeQueryParam: BuiltInPolicy = {
   flows: REQUEST,
-  parameters: [required('paramKey')],
+  parameters: [ofQuery('paramKey')],
   elements: values => xml`<queryParameter name="${query(values, 'paramKey')}" action="remove"/>`,
 }
 
@@ -55,6 +63,7 @@ function rewritePath(parameter: string, keepsQuery: 'true' | 'false'): BuiltInPo
   return {
     flows: REQUEST,
     parameters: [required(parameter), optional('includeQueryParams', keepsQuery, FLAG)],
+    template: parameter,
     elements: values => {
       const [path, keeps] = [text(values, parameter), text(values, 'includeQueryParams').toLowerCase()]
       return keeps === 'true' || path.includes('{')
@@ -176,16 +185,21 @@ const opaPolicy: BuiltInPolicy = {
     { ...optional('accessKey'), isSecret: true },
     required('policy'),
     { ...required('rule'), fallback: 'allow' },
-    inert('sendAccessToken', 'the policy server gets no token', 'false'),
-    inert('additionalProperties', 'the policy server gets the head of the request'),
+    // The decision of the policy would miss the token.
+    { ...optional('sendAccessToken', 'false', /^false$/i), remedy: 'write false: the policy server gets no token' },
+    optional('additionalProperties'),
     inert('maxOpenConnections', 'limits of the gateway hold', '500'),
     inert('connectionTimeout', 'limits of the gateway hold', '30'),
   ],
   elements: values =>
-    element('opa', {
-      ...{ serverUrl: text(values, 'serverUrl'), accessToken: text(values, 'accessKey') },
-      ...{ policy: text(values, 'policy'), rule: text(values, 'rule') },
-    }),
+    element(
+      'opa',
+      {
+        ...{ serverUrl: text(values, 'serverUrl'), accessToken: text(values, 'accessKey') },
+        ...{ policy: text(values, 'policy'), rule: text(values, 'rule') },
+      },
+      xml`<parameter name="additionalMCProperties" value="${text(values, 'additionalProperties')}"/>`,
+    ),
 }
 
 const accessClaim: BuiltInPolicy = {

@@ -1,7 +1,7 @@
 /**
- * The policies of a project: `Policies/NAME_VERSION.yaml` declares parameters and flows as exports do.
- * `NAME_VERSION.j2` is the template of the sequence that the policy becomes; `NAME_VERSION.mjs` is an ES module that
- * runs as that of `<class>` does, with the parameters as its properties.
+ * The policies of a project: `Policies/NAME_VERSION.yaml` declares parameters and flows as exports do. Later releases
+ * export `NAME_VERSION_TYPE.yaml`. The file of the same name with `.j2` is the template of the sequence that the policy
+ * becomes. The one with `.mjs` is an ES module that runs as that of `<class>`, with the parameters as its properties.
  */
 import { basename, join, relative, resolve, sep } from 'node:path'
 import { abbreviatedList, type Diagnostic, type Diagnostics } from '../config/diagnostics.ts'
@@ -29,7 +29,11 @@ export const POLICIES = 'Policies'
 const SPECIFICATION = /\.(?:ya?ml|json)$/i
 const TEMPLATE = '.j2'
 const MODULES = ['.mjs', '.js']
+/** `policyType` of a use, and end of file names: policies of one API, and those that all APIs share. */
+const TYPES = ['api', 'common']
 const FILE_BYTES_MAX = 1024 * 1024
+/** What file names have behind the name of the policy. */
+const FILE_END = /_v[\d.]+(?:_(?:api|common))?$/
 /** Names that a warning shows. */
 const NAMES_SHOWN = 5
 
@@ -39,7 +43,7 @@ export class OwnPolicies {
   readonly #paths: readonly string[]
   readonly #found: Diagnostics
   readonly #known = new Map<string, OwnPolicy | null>()
-  /** `NAME_VERSION` of policies with files here in whose place a built-in one runs. */
+  /** File names, without ending, of policies in whose place a built-in one runs. */
   readonly #passedOver = new Set<string>()
 
   constructor({ folder, names }: ProjectFolder, found: Diagnostics) {
@@ -48,14 +52,18 @@ export class OwnPolicies {
     this.#found = found
   }
 
-  /** `NAME_VERSION` of the policies whose specification is there. */
+  /** Names of the policies whose specification is there. */
   get names(): readonly string[] {
-    return this.#paths.filter(path => SPECIFICATION.test(path)).map(path => basename(path).replace(SPECIFICATION, ''))
+    const stems = this.#paths.filter(path => SPECIFICATION.test(path)).map(path => basename(path))
+    return stems.map(stem => stem.replace(SPECIFICATION, '').replace(FILE_END, ''))
   }
 
-  /** Returns undefined for a policy that the project does not have, and null after an error of the policy. */
-  find(name: string, version: string): OwnPolicy | null | undefined {
-    const stem = this.#stemOf(name, version)
+  /**
+   * Returns undefined for a policy that the project does not have, and null after an error of the policy. `type`: that
+   * of the use, '' for none.
+   */
+  find(name: string, version: string, type: string): OwnPolicy | null | undefined {
+    const stem = this.#stemOf(name, version, type)
     if (stem === undefined) return undefined
     const known = this.#known.get(stem)
     if (known !== undefined) return known
@@ -65,8 +73,8 @@ export class OwnPolicies {
   }
 
   /** A built-in policy runs in place of the one that the project may have. */
-  passOver(name: string, version: string): void {
-    const stem = this.#stemOf(name, version)
+  passOver(name: string, version: string, type: string): void {
+    const stem = this.#stemOf(name, version, type)
     if (stem !== undefined) this.#passedOver.add(stem)
   }
 
@@ -78,8 +86,11 @@ export class OwnPolicies {
     this.#found.warn(labelOf(join(this.#folder, POLICIES)), '', `has files without effect: ${names}`, hint)
   }
 
-  #stemOf(name: string, version: string): string | undefined {
-    return [`${name}_${version}`, name].find(each => this.#specificationOf(each) !== undefined)
+  /** The files of the type that the use names come first. */
+  #stemOf(name: string, version: string, type: string): string | undefined {
+    const types = TYPES.toSorted((one, other) => Number(other === type) - Number(one === type))
+    const stems = [...types.map(each => `${name}_${version}_${each}`), `${name}_${version}`, name]
+    return stems.find(each => this.#specificationOf(each) !== undefined)
   }
 
   #specificationOf(stem: string): string | undefined {

@@ -12,6 +12,8 @@ export interface PolicyParameter {
   readonly pattern: RegExp | null
   /** The value of the parameter must not be shown. */
   readonly isSecret?: boolean
+  /** The remedy where the value does not fit the pattern; left out: the pattern. */
+  readonly remedy?: string
   /** The remedy where the value is missing. */
   readonly hint?: string
   /** Why a value other than the default, or any where there is none, has no effect. */
@@ -26,6 +28,8 @@ export interface BuiltInPolicy {
   readonly parameters: readonly PolicyParameter[]
   /** Parameter whose URL acts where sequences choose the backend, and nowhere else (D253). */
   readonly destination?: string
+  /** Parameter whose `{name}` is a variable of the template of the resource. */
+  readonly template?: string
   /** Elements of the sequence. */
   readonly elements: (values: PolicyValues, flow: Flow) => string
 }

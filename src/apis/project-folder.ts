@@ -13,6 +13,7 @@ const READ = ['deployment_environments.yaml', 'Definitions', 'Client-certificate
 /** Folders that have no effect, with the reason. */
 const INERT: Readonly<Record<string, string>> = {
   'Endpoint-certificates': 'put the certificates of backends into the trust store of transport.passthru_https',
+  'Sequence-Backend': 'move the sequence to Sequences/, and name it as data.endpointConfig.sequence',
   Interceptors: 'interceptors of another gateway are not run: use the policy callInterceptorService',
 }
 /** Further parts of exports, which describe the API or belong to what `api.yaml` names. */

@@ -53,17 +53,21 @@ export interface OwnSteps {
   readonly admission?: AdmissionPlan
 }
 
-/** Returns null for a project without sequences and policies. `api`: `NAME:vVERSION`. */
+/**
+ * Returns null for a project without sequences and policies. `api`: `NAME:vVERSION`. `paths`: the context of the API
+ * and the templates of its resources.
+ */
 export function readMediation(
   file: YamlFile,
   project: ProjectFolder,
   api: string,
   operations: Operations | undefined,
+  paths: readonly string[],
   own: OwnSteps | null,
   found: Diagnostics,
 ): MediationSource | null {
   const sequences = readSequences(file, project, api, found)
-  const policies = readPolicies(file, project, operations, found)
+  const policies = readPolicies(file, project, operations, paths, found)
   const sources = [...sequences.sources, ...policies.sources, ...lastSteps(file)]
   const { extensions, ofHome } = sequences
   if (sources.length === 0 && ofHome.length === 0 && own === null) return null

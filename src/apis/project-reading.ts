@@ -181,11 +181,16 @@ function isDocument(entry: Dirent): boolean {
   }
 }
 
+/** Where releases 3.x of the reference platform export the file of the API. */
+const OLDER_FILE = 'Meta-information/api.yaml'
+
 /** An error for a folder without `api.yaml` and for an archive; other files in `apis/` do not matter. */
 function missingProject(path: string): readonly Diagnostic[] {
   const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
   if (!isFolder && !path.endsWith('.zip')) return []
   const expected = isFolder ? 'there is no api.yaml in it' : 'is an archive'
-  const hint = isFolder ? 'add one, or move the folder out of apis/' : 'unpack it into a folder'
+  const older = join(path, OLDER_FILE)
+  const add = existsSync(older) ? `move ${OLDER_FILE} of the older export up, as api.yaml` : 'add one'
+  const hint = isFolder ? `${add}, or move the folder out of apis/` : 'unpack it into a folder'
   return [{ where: labelOf(path), key: '', given: '', expected, hint }]
 }

@@ -43,6 +43,22 @@ const MEMBERS: Readonly<Record<Flow, string>> = {
 }
 /** `type` of `mediationPolicies`, in lower case. */
 const TYPES: Readonly<Record<Flow, string>> = { request: 'in', response: 'out', fault: 'fault' }
+/** The policies that do what shared sequences of the reference platform do, of which exports have no file. */
+const POLICIES_BY_SEQUENCE: ReadonlyMap<string, string> = new Map([
+  ...['log_in_message', 'log_out_message'].map(name => [name, 'addLogMessage'] as const),
+  ...['json_to_xml_in_message', 'json_to_xml_out_message'].map(name => [name, 'jsonToXML'] as const),
+  ...['xml_to_json_in_message', 'xml_to_json_out_message'].map(name => [name, 'xmlToJson'] as const),
+  ['debug_in_flow', 'debugRequestFlow'],
+  ['debug_out_flow', 'debugResponseFlow'],
+  ['debug_json_fault', 'debugJsonFault'],
+  ['json_fault', 'jsonFault'],
+  ['disable_chunking', 'disableChunking'],
+  ['preserve_accept_header', 'preserveAcceptHeader'],
+  ['apply_accept_header', 'applyAcceptHeader'],
+  ['json_validator', 'jsonValidator'],
+  ['xml_validator', 'xmlValidator'],
+  ['regex_policy', 'regexPolicy'],
+])
 const EXTENSION = '.xml'
 const FILES_MAX = 256
 const FILE_BYTES_MAX = 1024 * 1024
@@ -144,7 +160,10 @@ function nameOfHome(
     files.map(({ stem }) => stem),
   )
   const add = `add ${SEQUENCES}/${FOLDERS[flow]}/${wanted}${EXTENSION} or a sequence of the home`
-  const hint = guess === '' ? add : `did you mean ${guess}?`
+  const policy = POLICIES_BY_SEQUENCE.get(wanted.toLowerCase())
+  const same =
+    policy === undefined ? add : `name the policy ${policy} in data.apiPolicies.${flow} in its place, or ${add}`
+  const hint = guess === '' ? same : `did you mean ${guess}?`
   const missing = file.diagnostic(at, name, 'there is no such sequence in the project or the home', hint)
   ofHome.push({ name: wanted, missing })
   return wanted

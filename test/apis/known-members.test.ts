@@ -380,6 +380,12 @@ const FOLDERS: readonly (readonly [files: Files, said: readonly string[]])[] = [
     ],
   ],
   [
+    { 'Sequence-Backend/a.xml': '' },
+    [
+      'warning A/Sequence-Backend: has no effect (move the sequence to Sequences/, and name it as data.endpointConfig.sequence)',
+    ],
+  ],
+  [
     { 'deployment_environment.yaml': '' },
     ['error A/deployment_environment.yaml: is not read (rename it to deployment_environments.yaml)'],
   ],
@@ -395,6 +401,12 @@ for (const [files, said] of FOLDERS) {
     assert.deepEqual(diagnosticsOf(t, { 'A/api.yaml': HEAD, ...Object.fromEntries(inProject) }), said)
   })
 }
+
+test('an export of a release 3.x is told where its api.yaml belongs', t => {
+  assert.deepEqual(diagnosticsOf(t, { 'A/Meta-information/api.yaml': HEAD }), [
+    'error A: there is no api.yaml in it (move Meta-information/api.yaml of the older export up, as api.yaml, or move the folder out of apis/)',
+  ])
+})
 
 /** [file, text, diagnostic]. */
 const BROKEN: readonly (readonly [file: string, text: string, said: RegExp])[] = [

@@ -15,7 +15,6 @@ const BUILT_IN: readonly (readonly [string, string, Readonly<Record<string, stri
   ['addQueryParam', 'request', { paramKey: 'a b', paramValue: 'c%26d' }, 'heads'],
   ['removeQueryParam', 'request', { paramKey: 'a' }, 'heads'],
   ['rewriteResourcePath', 'request', { newResourcePath: '/new', includeQueryParams: 'true' }, 'heads'],
-  ['rewriteResourcePath', 'request', { newResourcePath: '/new/{id}', includeQueryParams: 'false' }, 'heads'],
   ['rewriteResourcePath', 'request', { newResourcePath: 'new', includeQueryParams: 'false' }, 'heads'],
   ['changeHTTPMethod', 'request', { httpMethod: 'put' }, 'heads'],
   ['rewriteHTTPMethod', 'request', { httpMethod: 'PUT' }, 'heads'],
@@ -87,6 +86,22 @@ test('a parameter that has no effect is a warning, unless it has its default val
   assert.deepEqual(await of({ connectionTimeout: '5' }), [
     'warning api.yaml:13: data.apiPolicies.request[0].parameters.connectionTimeout = "5": has no effect (limits of the gateway hold)',
   ])
+})
+
+/** Lines of an operation with a policy of the request flow. */
+function operationWith(target: string, policy: string): string {
+  return `    - target: ${target}\n      verb: GET\n      operationPolicies:\n        request: [${policy}]\n`
+}
+
+test('the path of a policy names variables of the template and of the context', async t => {
+  const rewritten = use('rewriteResourcePath', {
+    newResourcePath: '/{uri.var.tenant}/{id}',
+    includeQueryParams: 'false',
+  })
+  const lines = `  operations:\n${operationWith('/x/{id}', rewritten)}`
+  const apis = await load(t, { 'api.yaml': HEAD.replace(/context: .*/, 'context: /t/{tenant}/a') + lines })
+  assert.deepEqual(apis.said, [])
+  assert.deepEqual(flowsOf(apis, 'GET /x/{id}')[0], 'rewriteResourcePath_v1: heads')
 })
 
 test('D253: the address of setToHeader acts with the endpoint type default, and is a warning with others', async t => {
@@ -172,6 +187,33 @@ const MISTAKES: readonly (readonly [string, string, string])[] = [
     policies('request', '{policyNam: addHeader}'),
     'error api.yaml:13: data.apiPolicies.request[0].policyNam: is not known here',
   ],
+  [
+    'an order that is no number',
+    policies('request', use('removeHeader', { headerName: 'a' }).replace('{', '{order: x, ')),
+    'error api.yaml:13: data.apiPolicies.request[0].order = "x": is no whole number (write 1 for the first policy of the flow)',
+  ],
+  [
+    'a path with a variable that no resource has',
+    policies('request', use('rewriteResourcePath', { newResourcePath: '/n/{uri.var.zz}' })),
+    'error api.yaml:13: data.apiPolicies.request[0].parameters.newResourcePath = "/n/{uri.var.zz}": the template of the resource has no variable zz',
+  ],
+  [
+    'a path with a variable that the template of its operation does not have',
+    '  operations:\n    - target: /x/{id}\n      verb: GET\n'.concat(
+      operationWith('/y', use('rewriteResourcePath', { newResourcePath: '/n/{id}' })),
+    ),
+    'error api.yaml:17: data.operations[1].operationPolicies.request[0].parameters.newResourcePath = "/n/{id}": the template of the resource has no variable id',
+  ],
+  [
+    'a query parameter that is not percent-encoded',
+    policies('request', use('addQueryParam', { paramKey: 'a&b', paramValue: 'c' })),
+    'error api.yaml:13: data.apiPolicies.request[0].parameters.paramKey = "a&b": is not a valid value (percent-encode it: & is %26)',
+  ],
+  [
+    'a policy server that wants the token of the caller',
+    policies('request', use('opaPolicy', { serverUrl: 'http://o.example', policy: 'a', sendAccessToken: 'true' })),
+    'error api.yaml:13: data.apiPolicies.request[0].parameters.sendAccessToken = "true": is not a valid value (write false: the policy server gets no token)',
+  ],
   ['a misspelt flow', policies('requests', use('addHeader', H)), 'error api.yaml:12: data.apiPolicies.requests'],
   ['no list', '  apiPolicies: {request: addHeader}\n', 'error api.yaml:11: data.apiPolicies.request: expected a list'],
 ]
@@ -206,6 +248,21 @@ const MINE = policies('request', use('mine', { level: 'high' }))
 /** [what, files, lines of api.yaml, diagnostic; '' for a policy that becomes a constant sequence]. */
 const OWN: readonly (readonly [string, Files, string, string])[] = [
   ['files named after name and version', { 'mine_v1.yaml': specification('mine'), 'mine_v1.j2': TEMPLATE }, MINE, ''],
+  [
+    'files named after name, version and type, as later releases export them',
+    { 'mine_v1_common.yaml': specification('mine'), 'mine_v1_common.j2': TEMPLATE },
+    MINE,
+    '',
+  ],
+  [
+    'files of both types, of which the use names one',
+    {
+      ...{ 'mine_v1_api.yaml': specification('mine'), 'mine_v1_api.j2': '<nonsense/>' },
+      ...{ 'mine_v1_common.yaml': specification('mine'), 'mine_v1_common.j2': TEMPLATE },
+    },
+    MINE.replace('{', '{policyType: common, '),
+    '',
+  ],
   ['files named after the policy alone', { 'mine.yaml': specification('mine'), 'mine.j2': TEMPLATE }, MINE, ''],
   [
     'a template that is a whole sequence',

@@ -207,7 +207,9 @@ const OF_THE_HOME: readonly (readonly [string, Files, string, readonly string[],
     {},
     '  mediationPolicies: [{name: log_in_message, type: in, shared: true}]\n',
     ['log_out_message'],
-    `api.yaml:11: data.mediationPolicies[0].name = "log_in_message": ${ABSENT} (add Sequences/in-sequence/`,
+    `api.yaml:11: data.mediationPolicies[0].name = "log_in_message": ${ABSENT} (name the policy addLogMessage `.concat(
+      'in data.apiPolicies.request in its place, or add Sequences/in-sequence/',
+    ),
   ],
   ['an inSequence of the home', {}, '  inSequence: shared\n', ['shared'], 'shared: constant'],
   [
