@@ -2,9 +2,10 @@
 import type { Configuration } from '../config/catalogue.ts'
 import { type Diagnostic, formatValue } from '../config/diagnostics.ts'
 import type { SequenceSet } from '../mediation/sequence-files.ts'
+import { missingParameter, templateName, unknownParameters } from '../mediation/templates.ts'
 import { MANDATORY, SCHEMES } from './api-access.ts'
 import { corsCredentialsWarning } from './api-cors.ts'
-import { type ApiDefinition, endpointsOf } from './api-definition.ts'
+import { type ApiDefinition, endpointsOf, type MediationDefinition } from './api-definition.ts'
 import type { ApiProjects, LoadedApis } from './api-projects.ts'
 import type { ReadingThread } from './project-reading.ts'
 import { gatewayEnvironment } from './gateway-environments.ts'
@@ -28,7 +29,10 @@ export async function loadApis(
   const check = (api: ApiDefinition) => missingSender(api, configuration) ?? missingCall(api, sequences)
   const loaded = projects.load(check, active, environment, read)
   const checks = [corsCredentialsWarning, certificateWarning]
-  const warnings = loaded.apis.flatMap(api => checks.flatMap(check => check(api, configuration) ?? []))
+  const warnings = loaded.apis.flatMap(api => [
+    ...checks.flatMap(check => check(api, configuration) ?? []),
+    ...unknownParametersOf(api, sequences),
+  ])
   return { ...loaded, warnings: [...loaded.warnings, ...warnings] }
 }
 
@@ -58,11 +62,25 @@ function missingCall({ mediation }: ApiDefinition, home: SequenceSet['files']): 
   for (const { label, calls } of mediation.sequences) {
     const missing = calls.find(name => !own.has(name) && !home.has(name))
     if (missing === undefined) continue
-    const expected = 'there is no sequence of this name'
-    const hint = `add it to Sequences/ of the project, or to synapse-configs/default/sequences`
-    return { where: label, key: 'sequence key', given: formatValue(missing), expected, hint }
+    const template = templateName(missing)
+    const [kind, at] = template === undefined ? ['sequence', 'key'] : ['template', 'target']
+    const expected = `there is no ${kind} of this name`
+    const hint = `add it to Sequences/ of the project, or to synapse-configs/default/${kind}s`
+    return { where: label, key: `${kind} ${at}`, given: formatValue(template ?? missing), expected, hint }
   }
-  return undefined
+  const lookup = lookupFor(mediation, home)
+  return mediation.sequences.map(plan => missingParameter(plan, lookup)).find(found => found !== undefined)
+}
+
+/** Finds sequences and templates of a project, else those of the home. */
+function lookupFor({ sequences }: MediationDefinition, home: SequenceSet['files']) {
+  const own = new Map(sequences.map(plan => [plan.name, plan]))
+  return (name: string) => own.get(name) ?? home.get(name)?.plan
+}
+
+/** Parameters that templates do not have, in sequences of an API. */
+function unknownParametersOf({ mediation }: ApiDefinition, home: SequenceSet['files']): readonly Diagnostic[] {
+  return mediation?.sequences.flatMap(plan => unknownParameters(plan, lookupFor(mediation, home))) ?? []
 }
 
 const VERIFY_CLIENT = 'listener.parameters.SSLVerifyClient'

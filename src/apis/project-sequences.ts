@@ -9,6 +9,7 @@ import { nearest } from '../config/nearest.ts'
 import { labelOf, readSource } from '../config/source-file.ts'
 import { SEQUENCE_NAMESPACE } from '../mediation/functions.ts'
 import { sequenceNameIn } from '../mediation/sequence-name.ts'
+import { templateName } from '../mediation/templates.ts'
 import { type Flow, type FlowNames, FLOWS, type HomeSequence, NO_FLOW_NAMES } from './api-definition.ts'
 import { escapeXml } from './policy-template.ts'
 import { mayHave, type ProjectFolder } from './project-folder.ts'
@@ -211,10 +212,12 @@ function readFile(path: string, api: string, found: Diagnostics): SequenceFile |
   }
   const { text } = source
   const stem = basename(path, EXTENSION)
-  const name = sequenceNameIn(text) ?? stem
+  const name = sequenceNameIn(text, stem) ?? stem
   const parts = path.split('/')
   const ofFolder = FLOWS.find(flow => parts.includes(FOLDERS[flow], parts.lastIndexOf(SEQUENCES)))
-  return { stem, name, label, text, flow: ofFolder ?? ofName(stem, api, label, found) }
+  // A template runs where a sequence calls it.
+  const isTemplate = templateName(name) !== undefined
+  return { stem, name, label, text, flow: isTemplate ? undefined : (ofFolder ?? ofName(stem, api, label, found)) }
 }
 
 function ofName(stem: string, api: string, label: string, found: Diagnostics): Flow | undefined {

@@ -7,7 +7,7 @@ import type { FlowCounter } from './flow-statistics.ts'
 import type { CompileContext, Run } from './mediator.ts'
 import { loadedMediator } from './mediators/loaded.ts'
 import type { Message } from './message.ts'
-import type { MediatorPlan, SequencePlan } from './sequence-plan.ts'
+import type { MediatorPlan, SequencePlan, TemplateParameter } from './sequence-plan.ts'
 import type { FlowResult, RaisedFault } from './worker-task.ts'
 
 /** Sequences that one message may enter, nested or in a row: bounds recursion. */
@@ -49,6 +49,8 @@ interface CompiledSequence {
   readonly run: Run
   /** Name of the sequence that runs when a mediator fails; '' for none. */
   readonly onError: string
+  /** Of a template; left out: it is a sequence. */
+  readonly parameters?: readonly TemplateParameter[]
 }
 
 export class CompiledSequences {
@@ -85,7 +87,7 @@ export class CompiledSequences {
     const text = JSON.stringify(plans)
     if (text === this.#text) return () => undefined
     this.#inner = new Map()
-    const named = plans.map(plan => [plan.name, { run: this.#compileSequence(plan), onError: plan.onError }] as const)
+    const named = plans.map(plan => [plan.name, compiledOf(plan, this.#compileSequence(plan))] as const)
     const runs = new Map([...this.#inner, ...named])
     return () => {
       this.#version++
@@ -171,7 +173,8 @@ export class CompiledSequences {
       compileAll: steps => this.#compile(plan, steps),
       compileBranch: ({ key, steps }) => (key === '' ? this.#compile(plan, steps) : message => this.#run(key, message)),
       compileExpression: expression => compileExpression(expression, cause => this.#warn(location, cause)),
-      runSequence: (key, message) => this.#run(key, message),
+      runSequence: (key, message, onError = '') => this.#guarded(onError, message, () => this.#run(key, message)),
+      parametersOf: key => this.#parametersOf(key),
       hasSequence: key => this.has(key),
       define: run => {
         const name = `${plan.name}, sequence ${this.#inner.size + 1}`
@@ -206,10 +209,21 @@ export class CompiledSequences {
     if (++message.enteredSequences > ENTERED_MAX) {
       throw new LimitReached(`entered more than ${ENTERED_MAX} sequences`, TOO_MANY)
     }
-    if (sequence.onError === '' || sequence.onError === name) return sequence.run(message)
-    const fail = (error: unknown) => this.#fail(sequence.onError, message, error)
+    return this.#guarded(sequence.onError === name ? '' : sequence.onError, message, () => sequence.run(message))
+  }
+
+  #parametersOf(name: string): readonly TemplateParameter[] {
+    const own = this.#runs.get(name)
+    if (own !== undefined || this.#home === null) return own?.parameters ?? []
+    return this.#home.#parametersOf(name)
+  }
+
+  /** Runs, and then `onError` where that fails; '' for none. */
+  #guarded(onError: string, message: Message, run: () => ReturnType<Run>): ReturnType<Run> {
+    if (onError === '') return run()
+    const fail = (error: unknown) => this.#fail(onError, message, error)
     try {
-      const goesOn = sequence.run(message)
+      const goesOn = run()
       return goesOn instanceof Promise ? goesOn.catch(fail) : goesOn
     } catch (error) {
       return fail(error)
@@ -235,6 +249,10 @@ export class CompiledSequences {
   #warn(location: string, cause: string): void {
     this.#report('warn', 'sequence failed', { SEQUENCE: location, CAUSE_OF_ERROR: cause })
   }
+}
+
+function compiledOf({ onError, parameters }: SequencePlan, run: Run): CompiledSequence {
+  return parameters === undefined ? { run, onError } : { run, onError, parameters }
 }
 
 /** The error with the place of its mediator. Anything but MediationFault and limits is a bug. */

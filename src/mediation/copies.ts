@@ -6,6 +6,7 @@ import { servicesOf } from './backend-calls.ts'
 import { MediationFault } from './mediation-fault.ts'
 import type { Run } from './mediator.ts'
 import type { Message } from './message.ts'
+import { settledParameters } from './template-frame.ts'
 
 /** Copies of one task that run at once: each may wait for a backend. */
 const AT_ONCE_MAX = 16
@@ -204,7 +205,10 @@ export async function runInBackground(copies: readonly Message[], sequence: stri
   for (const copy of copies) {
     const services = servicesOf(copy)
     const { api, flow, own, trace } = services
-    const message = services.transfer(copy)
+    const parameters = settledParameters(copy)
+    const transferred = services.transfer(copy)
+    const state = parameters === undefined ? transferred.state : { ...transferred.state, parameters }
+    const message = { ...transferred, state }
     // No task waits for the copy, so that its calls hold no permit that they could wait for.
     const calls = { ...services.calls, plain: 0, secured: 0 }
     const common = { kind: 'flow', api, flow, own, sequences: [sequence], message, calls, copiesMax } as const

@@ -6,7 +6,7 @@ import { DATE_PATTERN, datePatternError } from './date-pattern.ts'
 import type { Expression, JsonPath, Operator } from './expression.ts'
 import type { ExpressionSyntax, XPathClass, XPathNode } from './expression-syntax.ts'
 import { CHARSETS, EXTENSIONS, FUNCTIONS, FUNCTIONS_NAMESPACE, SEQUENCE_NAMESPACE } from './functions.ts'
-import { type Scope, SCOPE_PREFIXES, SCOPES } from './message.ts'
+import { type ReadScope, SCOPE_PREFIXES, SCOPES } from './message.ts'
 import { isSystemProperty, isVariableName, SYSTEM_PROPERTIES } from './outer-values.ts'
 import { parseValueExpression } from './value-expression-parser.ts'
 import { ExpressionError, withoutPrefixes, withQuotedPaths } from './xpath-text.ts'
@@ -40,7 +40,6 @@ const ABOUT_CONTEXT = ['string', 'number', 'string-length', 'normalize-space']
 const ABSENT_SCOPES: Readonly<Record<string, string>> = {
   file: "property files are not read: write get-property('env', 'NAME')",
   registry: 'there is no registry: write the value in a <property> or read a variable of the environment',
-  func: 'there are no sequence templates: set a property in front of <sequence>',
 }
 
 const OPERATIONS: Partial<Record<XPathClass, Operator>> = {
@@ -84,6 +83,8 @@ const LENGTH = '.length()'
 export class ExpressionParser {
   readonly #syntax: ExpressionSyntax
   readonly #requestFields: Set<string>
+  /** Names of the parameters of templates that the last expression reads. */
+  readonly parameters = new Set<string>()
 
   /** Adds the names of the request fields that expressions read to `requestFields`, in lower case. */
   constructor(syntax: ExpressionSyntax, requestFields: Set<string>) {
@@ -92,6 +93,7 @@ export class ExpressionParser {
   }
 
   parse(text: string, namespaceOf: Namespaces): ParsedExpression {
+    this.parameters.clear()
     return attempt(() => {
       if (text.length > LENGTH_MAX) throw new ExpressionError(`is longer than ${LENGTH_MAX} characters`, 'divide it')
       const inner = /^\s*\$\{([\s\S]*)\}\s*$/.exec(text)?.[1]
@@ -128,6 +130,7 @@ export class ExpressionParser {
       jsonPath: path => this.#jsonPath(path),
       xpath: (path, variable) => this.#xpathInto(path, namespaceOf, variable),
       readsField: name => void this.#requestFields.add(name),
+      readsParameter: name => void this.parameters.add(name),
       refuse: (why, hint) => {
         throw new ExpressionError(why, hint)
       },
@@ -199,11 +202,13 @@ export class ExpressionParser {
     if (scope !== undefined) return this.#property(scope, name)
     throw new ExpressionError(
       `there is no variable $${variable}`,
-      'known are $ctx:name, $axis2:name, $trp:name, $operation:name, $var:name, $url:name, $body, $header, $env',
+      'known are $ctx:name, $axis2:name, $trp:name, $operation:name, $var:name, $func:name, $url:name, ' +
+        '$body, $header, $env',
     )
   }
 
-  #property(scope: Scope, name: string): Expression {
+  #property(scope: ReadScope, name: string): Expression {
+    if (scope === 'func') this.parameters.add(name)
     if (scope === 'transport') this.#requestFields.add(name.toLowerCase())
     return { kind: 'property', scope, name }
   }
@@ -248,7 +253,7 @@ export class ExpressionParser {
     if (scope === null || name === null) return { kind: 'lookup', of }
     if (scope === 'SYSTEM_DATE') return clock(name)
     if (scope === 'system') return { kind: 'lookup', of }
-    if (texts.length === 2) return this.#property(SCOPES.get(scope)!, name)
+    if (texts.length === 2) return this.#property(scope === 'func' ? scope : SCOPES.get(scope)!, name)
     if (name === 'SYSTEM_DATE') return clock(DATE_PATTERN)
     if (name === 'SYSTEM_TIME') return { kind: 'clock', pattern: '' }
     // Whether the payload is a SOAP Fault.
@@ -276,8 +281,8 @@ function checkScope(scope: string, name: string | null): void {
     const known = `known ones are ${SYSTEM_PROPERTIES.join(', ')}; others: get-property('env', 'NAME')`
     throw new ExpressionError(`there is no system property ${name ?? 'that a message names'}`, known)
   }
-  if (scope === 'SYSTEM_DATE' || SCOPES.has(scope)) return
-  const known = [...SCOPES.keys(), 'env', 'system'].join(', ')
+  if (scope === 'SYSTEM_DATE' || scope === 'func' || SCOPES.has(scope)) return
+  const known = [...SCOPES.keys(), 'func', 'env', 'system'].join(', ')
   const hint = Object.hasOwn(ABSENT_SCOPES, scope) ? ABSENT_SCOPES[scope]! : `known scopes are ${known}`
   throw new ExpressionError(`there is no scope ${scope}`, hint)
 }

@@ -1,5 +1,5 @@
 /** Expressions as plain data, which the primary parses and a reactor compiles. */
-import type { Scope } from './message.ts'
+import type { ReadScope } from './message.ts'
 
 export interface JsonPath {
   readonly text: string
@@ -11,7 +11,7 @@ export type Operator = 'or' | 'and' | '=' | '!=' | '<' | '>' | '<=' | '>=' | '+'
 
 export type Expression =
   | { readonly kind: 'literal'; readonly value: string | number }
-  | { readonly kind: 'property'; readonly scope: Scope; readonly name: string }
+  | { readonly kind: 'property'; readonly scope: ReadScope; readonly name: string }
   /** A variable of the environment. */
   | { readonly kind: 'environment'; readonly name: string }
   /** Property whose name or scope only the message tells; `of`: scope and name, or the name alone. */

@@ -1,6 +1,6 @@
 /** `get-property()` with names that only the message tells, or beside location paths. */
 import { DATE_PATTERN, formatDate } from './date-pattern.ts'
-import { type Message, SCOPES } from './message.ts'
+import { type Message, type ReadScope, SCOPES } from './message.ts'
 import { systemProperty } from './outer-values.ts'
 import { isSoapFault } from './soap.ts'
 import type { Value } from './value.ts'
@@ -10,7 +10,7 @@ export function propertyOf(message: Message, texts: readonly string[]): Value {
   const [scope, name] = texts.length === 1 ? ['default', texts[0]!] : [texts[0]!, texts[1]!]
   if (scope === 'SYSTEM_DATE') return now(message, name)
   if (scope === 'system') return systemProperty(name)
-  const found = SCOPES.get(scope)
+  const found: ReadScope | undefined = scope === 'func' ? 'func' : SCOPES.get(scope)
   if (texts.length === 2 || found === undefined) return found === undefined ? '' : (message.get(found, name) ?? '')
   switch (name) {
     case 'To':

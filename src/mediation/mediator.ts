@@ -11,7 +11,7 @@ import type { FlowNeeds } from './flow-plan.ts'
 import type { Message } from './message.ts'
 import type { NeedsContext } from './needs.ts'
 import type { SequenceParser } from './sequence-parser.ts'
-import type { Branch, MediatorPlan } from './sequence-plan.ts'
+import type { Branch, MediatorPlan, TemplateParameter } from './sequence-plan.ts'
 
 /**
  * Returns false to end the sequence, and all sequences that have called it. A mediator that waits returns a promise;
@@ -26,8 +26,10 @@ export interface CompileContext {
   compileAll(mediators: readonly MediatorPlan[]): Run
   compileBranch(branch: Branch): Run
   compileExpression(expression: Expression): Evaluate
-  /** Runs another sequence; returns as `Run` does. */
-  runSequence(name: string, message: Message): ReturnType<Run>
+  /** Runs another sequence; returns as `Run` does. `onError`: the sequence for what fails in it; '' for none. */
+  runSequence(name: string, message: Message, onError?: string): ReturnType<Run>
+  /** Parameters of a template by the name of its plan; empty for none. */
+  parametersOf(name: string): readonly TemplateParameter[]
   /** Tells whether `runSequence` finds the sequence. */
   hasSequence(name: string): boolean
   /** Makes a sequence that a task can name; returns its name, the same in every thread. */

@@ -9,12 +9,15 @@ import { queryParameter, templateVariable } from './request-variables.ts'
 import type { Gathering } from './copies.ts'
 import { SecretValues } from './secret-values.ts'
 import type { TaskServices } from './task-calls.ts'
+import { parameterOf, type TemplateFrame } from './template-frame.ts'
 import { type Json, textOf, type Value } from './value.ts'
 import type { MessageState, RaisedFault } from './worker-task.ts'
 import type { XmlElementNode } from './xml-tree.ts'
 
 /** `operation` and `variable` are kept from the request to its response, as `default` is. */
 export type Scope = 'default' | 'axis2' | 'transport' | 'operation' | 'variable'
+/** `func`: parameters of the sequence template that runs. */
+export type ReadScope = Scope | 'func'
 
 /** Scopes by the names that mediators use. */
 export const SCOPES: ReadonlyMap<string, Scope> = new Map([
@@ -27,12 +30,13 @@ export const SCOPES: ReadonlyMap<string, Scope> = new Map([
   ['operation', 'operation'],
 ])
 /** Scopes by the prefixes of variables, as in `$ctx:name`. */
-export const SCOPE_PREFIXES: ReadonlyMap<string, Scope> = new Map([
+export const SCOPE_PREFIXES: ReadonlyMap<string, ReadScope> = new Map<string, ReadScope>([
   ['ctx', 'default'],
   ['axis2', 'axis2'],
   ['trp', 'transport'],
   ['operation', 'operation'],
   ['var', 'variable'],
+  ['func', 'func'],
 ])
 
 export type Payload =
@@ -138,6 +142,8 @@ export class Message {
   standsFor: Message | null = null
   /** A copy, of which what has made it sends what `<send>` leaves. */
   isSentByCopier = false
+  /** Parameters of the sequence template that runs; null outside of templates. */
+  frame: TemplateFrame | null = null
   readonly secrets = new SecretValues()
   #receivedField: (name: string) => string | undefined
   #receivedFields: () => Fields
@@ -227,7 +233,12 @@ export class Message {
     this.#to = destination
   }
 
-  get(scope: Scope, name: string): Value | undefined {
+  get(scope: ReadScope, name: string): Value | undefined {
+    if (scope === 'func') {
+      const value = parameterOf(this, name)
+      this.secrets.readProperty(value)
+      return value
+    }
     if (scope !== 'transport') {
       if (this.#ofRequest.has(name)) this.dependsOnRequest = true
       const value = this.#scopes[scope].get(name) ?? this.#derived(scope, name)
@@ -329,12 +340,13 @@ export class Message {
     return { ...state, axis2: state.axis2.filter(([name]) => !OF_ONE_MESSAGE.includes(name)) }
   }
 
-  restore({ default: own, axis2, operation, variables, to = '', secrets = [] }: MessageState): void {
+  restore({ default: own, axis2, operation, variables, to = '', parameters, secrets = [] }: MessageState): void {
     for (const [name, value] of own) this.#scopes.default.set(name, value)
     for (const [name, value] of axis2) this.#scopes.axis2.set(name, value)
     for (const [name, value] of operation) this.#scopes.operation.set(name, value)
     for (const [name, value] of variables) this.#scopes.variable.set(name, value)
     this.secrets.add(secrets)
+    if (parameters !== undefined) this.frame = { values: new Map(parameters), deferred: new Map() }
     if (to !== '') this.#to = to
   }
 
@@ -347,6 +359,7 @@ export class Message {
     for (const name of this.#ofRequest) copy.#ofRequest.add(name)
     copy.#payload = this.#payload
     copy.#bodyState = this.#bodyState
+    copy.frame = this.frame
     copy.isFromBackend = this.isFromBackend
     copy.task = this.task
     copy.enteredSequences = this.enteredSequences
@@ -372,6 +385,7 @@ export class Message {
     this.receive(other.#received, other.#body)
     for (const values of Object.values(this.#scopes)) values.clear()
     this.restore(other.state())
+    this.frame = other.frame
     this.#fields.clear()
     for (const [lower, field] of other.#fields) this.#fields.set(lower, field)
     this.#payload = other.#payload

@@ -24,8 +24,8 @@ export function needsOf(sequences: readonly string[], lookup: SequenceLookup): F
     visited.add(name)
     if (plan === undefined) return 'nothing'
     const needs = steps(plan.steps)
-    const mayFail = plan.onError !== '' && (needs === 'worker' || raisesFault(plan, lookup))
-    return mayFail ? mostOf(needs, sequence(plan.onError)) : needs
+    const needsHandler = plan.onError !== '' && (needs === 'worker' || raisesFault(plan, lookup))
+    return needsHandler ? mostOf(needs, sequence(plan.onError)) : needs
   }
   const steps = (plans: readonly MediatorPlan[]): FlowNeeds => mostOf(...plans.map(step))
   const step = ({ mediator: name, settings }: MediatorPlan): FlowNeeds =>
@@ -38,7 +38,7 @@ export function needsOf(sequences: readonly string[], lookup: SequenceLookup): F
   return mostOf(...sequences.map(sequence))
 }
 
-/** Over heads alone only `<throwError>` fails, in the sequence itself or in one that it runs. */
+/** Over heads alone only `<throwError>` fails, and `<call-template>` without a value, here or in what it runs. */
 function raisesFault(plan: SequencePlan, lookup: SequenceLookup): boolean {
   const plans = new Set([plan])
   for (const { calls } of plans) {
@@ -47,13 +47,13 @@ function raisesFault(plan: SequencePlan, lookup: SequenceLookup): boolean {
       if (called !== undefined) plans.add(called)
     }
   }
-  return [...plans].some(({ steps }) => holdsThrowError(steps))
+  return [...plans].some(({ steps }) => mayFail(steps))
 }
 
-function holdsThrowError(settings: unknown): boolean {
+function mayFail(settings: unknown): boolean {
   if (typeof settings !== 'object' || settings === null) return false
-  if ('mediator' in settings && settings.mediator === 'throwError') return true
-  return Object.values(settings).some(holdsThrowError)
+  if ('mediator' in settings && ['throwError', 'call-template'].includes(String(settings.mediator))) return true
+  return Object.values(settings).some(mayFail)
 }
 
 function expressionNeeds(expression: Expression): FlowNeeds {

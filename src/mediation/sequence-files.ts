@@ -1,10 +1,10 @@
 /**
- * Loads the sequences of a home, `synapse-configs/default/sequences/*.xml`, and the default sequence of the package for
- * each name without a file. A faulty file is replaced by the active sequence of its name, else by the default one: an
- * error in the wording of faults must not stop the gateway.
+ * Loads the sequences of a home, `synapse-configs/default/sequences/*.xml`, its templates, and the default sequence of
+ * the package for each name without a file. A faulty file is replaced by the active sequence of its name, else by the
+ * default one: an error in the wording of faults must not stop the gateway.
  */
 import { readdirSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { abbreviatedList, type Diagnostic, Diagnostics, formatValue } from '../config/diagnostics.ts'
 import { labelOf, readSource, type SourceFile } from '../config/source-file.ts'
@@ -12,6 +12,7 @@ import { type EndpointFiles, loadEndpoints, NO_ENDPOINT_FILES } from './endpoint
 import { missingFile, NO_LIST, withMembers } from './endpoint-groups.ts'
 import { sequenceNameIn } from './sequence-name.ts'
 import type { SequencePlan } from './sequence-plan.ts'
+import { missingParameter, templateKey, templateName, unknownParameters } from './templates.ts'
 
 interface SequenceFile {
   readonly label: string
@@ -53,6 +54,8 @@ const EXTENSION_NAME = /--(?:In|Out)$/
 const SEQUENCES = join('synapse-configs', 'default', 'sequences')
 /** In the home itself or, as on the reference platform, below it. */
 const FOLDERS = [SEQUENCES, join('repository', 'deployment', 'server', SEQUENCES)]
+const TEMPLATES = join('synapse-configs', 'default', 'templates')
+const TEMPLATE_FOLDERS = [TEMPLATES, join('repository', 'deployment', 'server', TEMPLATES)]
 /** Each tenant of the reference platform has sequences of its own there. */
 const TENANTS = join('repository', 'tenants')
 /** Tenants that a warning names. */
@@ -72,9 +75,11 @@ const REQUEST_FIELDS_MAX = 64
 /** `active`: replacements for faulty files; an unchanged file is not parsed again. */
 export async function loadSequences(home: string, active: SequenceSet = NO_SEQUENCES): Promise<SequenceSet> {
   const diagnostics = new Diagnostics()
-  const folder = folderOf(home, diagnostics)
+  const folder = folderOf(FOLDERS, home, diagnostics)
+  const templates = folderOf(TEMPLATE_FOLDERS, home, diagnostics)
+  const folders = [folder, templates].filter(it => it !== undefined)
   warnOfTenants(home, diagnostics)
-  const own = folder === undefined ? new Map() : await ownFiles(folder, active, diagnostics)
+  const own = await ownFiles(folders, active, diagnostics)
   const defaults = folder === DEFAULTS ? new Map() : await defaultFiles(active)
   const files = new Map<string, SequenceFile>()
   const fallbacks: string[] = []
@@ -86,6 +91,9 @@ export async function loadSequences(home: string, active: SequenceSet = NO_SEQUE
   }
   const endpoints = await loadEndpoints(home, active.endpoints, diagnostics)
   replaceIncomplete({ files, fallbacks, endpoints, active, defaults }, diagnostics)
+  for (const { plan } of files.values()) {
+    diagnostics.warnings.push(...unknownParameters(plan, name => files.get(name)?.plan))
+  }
   if (parsedDefaults?.error !== undefined) diagnostics.errors.push(parsedDefaults.error)
   const { errors, warnings } = diagnostics
   return { files, fallbacks, endpoints, errors, warnings }
@@ -109,9 +117,9 @@ function changedNames(active: Texts, next: Texts): readonly string[] {
   return names.filter(name => active.get(name)?.text !== next.get(name)?.text).sort()
 }
 
-/** Undefined: the home has no sequences of its own. */
-function folderOf(home: string, diagnostics: Diagnostics): string | undefined {
-  const [folder, ignored] = FOLDERS.map(it => resolve(home, it)).filter(isThere)
+/** Undefined: the home has no such folder. */
+function folderOf(choices: readonly string[], home: string, diagnostics: Diagnostics): string | undefined {
+  const [folder, ignored] = choices.map(it => resolve(home, it)).filter(isThere)
   if (folder !== undefined && ignored !== undefined) {
     diagnostics.warn(labelOf(ignored), '', `is ignored, because ${labelOf(folder)} exists`, '')
   }
@@ -128,18 +136,23 @@ function warnOfTenants(home: string, diagnostics: Diagnostics): void {
 
 /** By name; null for a faulty file. */
 async function ownFiles(
-  folder: string,
+  folders: readonly string[],
   active: SequenceSet,
   diagnostics: Diagnostics,
 ): Promise<Map<string, SequenceFile | null>> {
-  const stems = namesIn(folder, diagnostics)
-  if (stems === undefined) return new Map([...active.files.keys()].map(name => [name, null]))
   const ofPackage = new Set(namesIn(DEFAULTS, new Diagnostics()))
-  const sources = stems.flatMap(stem => {
-    const path = join(folder, stem + EXTENSION)
-    const source = readSource(path, FILE_BYTES_MAX)
-    return source === undefined ? [] : [{ source, name: nameOf(stem, source, active, ofPackage), stem }]
-  })
+  const sources: { readonly source: SourceFile; readonly name: string; readonly stem: string }[] = []
+  for (const folder of folders) {
+    const stems = namesIn(folder, diagnostics)
+    if (stems === undefined) return new Map([...active.files.keys()].map(name => [name, null]))
+    for (const stem of stems) {
+      const source = readSource(join(folder, stem + EXTENSION), FILE_BYTES_MAX)
+      if (source === undefined) continue
+      const found = nameOf(stem, source, active, ofPackage)
+      const name = basename(folder) === 'templates' && templateName(found) === undefined ? templateKey(stem) : found
+      sources.push({ source, name, stem })
+    }
+  }
   const files = new Map<string, SequenceFile | null>()
   const labels = new Map<string, string>()
   // A file that is called as its sequence comes before others of that name.
@@ -168,7 +181,7 @@ function nameOf(
   ofPackage: ReadonlySet<string>,
 ): string {
   if (ofPackage.has(stem)) return stem
-  const written = sequenceNameIn(text)
+  const written = sequenceNameIn(text, stem)
   if (written !== undefined) return written
   const before = [...active.files].find(([, file]) => file.label === label)
   return before === undefined ? stem : before[0]
@@ -220,11 +233,15 @@ function firstIncomplete({
     const { calls, requestFields } = file.plan
     const missing = calls.find(key => !files.has(key))
     if (missing !== undefined) {
+      const template = templateName(missing)
+      const [kind, called] = template === undefined ? ['sequence', missing] : ['template', template]
       const [expected, hint] = fallbacks.includes(missing)
-        ? ['the file of this sequence is faulty', `correct ${missing}${EXTENSION}`]
-        : ['there is no sequence of this name', `add ${missing}${EXTENSION}`]
-      return [name, diagnostic(positionOf(file, missing), missing, expected!, hint!)]
+        ? [`the file of this ${kind} is faulty`, `correct ${called}${EXTENSION}`]
+        : [`there is no ${kind} of this name`, `add ${template === undefined ? '' : 'templates/'}${called}${EXTENSION}`]
+      return [name, diagnostic(positionOf(file, called), called, expected!, hint!, kind)]
     }
+    const unfilled = missingParameter(file.plan, called => files.get(called)?.plan)
+    if (unfilled !== undefined) return [name, unfilled]
     if (ofFlows.has(name)) continue
     const absent = missingEndpoint(file.plan, endpoints)
     if (absent !== undefined) {
@@ -256,8 +273,8 @@ export function sequencesOfFlows(files: SequenceSet['files']): ReadonlySet<strin
   return new Set([...ofFlows, ...byFlows.difference(called(others))])
 }
 
-function diagnostic(where: string, given: string, expected: string, hint: string): Diagnostic {
-  return { where, key: given === '' ? '' : 'sequence key', given, expected, hint }
+function diagnostic(where: string, given: string, expected: string, hint: string, kind = 'sequence'): Diagnostic {
+  return { where, key: given === '' ? '' : `${kind} ${kind === 'template' ? 'target' : 'key'}`, given, expected, hint }
 }
 
 /** Error for a sequence with an endpoint of which there is no file, without its place; undefined for none. */

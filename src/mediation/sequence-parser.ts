@@ -12,7 +12,8 @@ import type { AnyMediator } from './mediator.ts'
 import { MEDIATORS } from './mediators/list.ts'
 import { parsePattern } from './pattern.ts'
 import { copiesOf } from './flow-plan.ts'
-import type { Branch, MediatorPlan, SequencePlan, UsedFile } from './sequence-plan.ts'
+import type { Branch, MediatorPlan, SequencePlan, TemplateCall, TemplateParameter, UsedFile } from './sequence-plan.ts'
+import { templateKey, templateName } from './templates.ts'
 import { remedyOf } from './unsupported-mediators.ts'
 import { ARRAY_TARGET, element as xmlElement, selfContained, type XmlChild, type XmlElementNode } from './xml-tree.ts'
 
@@ -24,8 +25,8 @@ const WITHOUT_EFFECT = ['trace', 'statistics']
 const IGNORED = ['description']
 
 /**
- * Parses a sequence file. `name`: the name that the file must give. `label`: how diagnostics call the file. Undefined
- * after any error.
+ * Parses the file of a sequence or template. `name`: that of its plan, which the file must give. `label`: how
+ * diagnostics call the file. Undefined after any error.
  */
 export async function parseSequence(
   name: string,
@@ -34,7 +35,8 @@ export async function parseSequence(
   diagnostics: Diagnostics,
 ): Promise<SequencePlan | undefined> {
   const before = diagnostics.errors.length
-  const root = await parseXml(text, label, 'sequence', diagnostics, BOUNDS)
+  const template = templateName(name)
+  const root = await parseXml(text, label, template === undefined ? 'sequence' : 'template', diagnostics, BOUNDS)
   if (root === undefined) return undefined
   if (root.namespace !== SEQUENCE_NAMESPACE) {
     const hint = `add xmlns="${SEQUENCE_NAMESPACE}"`
@@ -42,14 +44,16 @@ export async function parseSequence(
   }
   const { loadExpressionSyntax } = await import('./expression-syntax.ts')
   const parser = new SequenceParser(MEDIATORS, await loadExpressionSyntax(), diagnostics)
-  const steps = parser.root(root, name)
+  const steps = template === undefined ? parser.root(root, name) : parser.stepsOfTemplate(root, template)
   if (diagnostics.errors.length > before) return undefined
   const { requestFields, calls, onError } = parser
   const endpoints = parser.endpoints.size === 0 ? {} : { endpoints: [...parser.endpoints.values()] }
   const files = parser.files.length === 0 ? {} : { files: parser.files }
   const fields = [...requestFields]
   const parsed = { name, label, steps, onError, requestFields: fields, calls: [...calls] }
-  return { ...parsed, ...endpoints, ...files, isDefault: false }
+  const parameters = template === undefined ? {} : { parameters: parser.parameters }
+  const templateCalls = parser.templateCalls.length === 0 ? {} : { templateCalls: parser.templateCalls }
+  return { ...parsed, ...endpoints, ...files, ...parameters, ...templateCalls, isDefault: false }
 }
 
 /** Parses a file of an endpoint. Undefined after any error. */
@@ -79,6 +83,11 @@ export class SequenceParser {
   readonly endpoints = new Map<string, SequenceEndpoint>()
   /** Files of the home that mediators use. */
   readonly files: UsedFile[] = []
+  readonly templateCalls: TemplateCall[] = []
+  /** Parameters of the template; empty for a sequence. */
+  readonly parameters: TemplateParameter[] = []
+  /** Names of the parameters that expressions may read; null in a sequence, which a template may run. */
+  #declared: readonly string[] | null = null
   /** Name of the sequence that runs when a mediator fails; '' for none. */
   onError = ''
   readonly #mediators: ReadonlyMap<string, AnyMediator>
@@ -92,6 +101,47 @@ export class SequenceParser {
   }
 
   root(root: XmlElement, name: string): readonly MediatorPlan[] {
+    this.#head(root, name)
+    return this.mediators(root.children)
+  }
+
+  /** Mediators of a template: its parameters, and one `<sequence>` that holds them. */
+  stepsOfTemplate(root: XmlElement, name: string): readonly MediatorPlan[] {
+    this.#head(root, name)
+    this.checkElements(root, ['parameter', 'sequence', 'endpoint'])
+    const endpoint = root.child('endpoint')
+    if (endpoint !== undefined) {
+      const hint = 'write the endpoint in a file of synapse-configs/default/endpoints'
+      this.error(endpoint, '', 'makes this a template of endpoints, which is not supported', hint)
+      return []
+    }
+    for (const child of root.children) {
+      if (child.name === 'parameter') this.parameters.push(...this.#parameter(child))
+    }
+    this.#declared = this.parameters.map(parameter => parameter.name)
+    const body = this.only(root, 'sequence')
+    if (body === undefined) {
+      this.error(root, '', 'has no <sequence>', 'add it')
+      return []
+    }
+    this.checkAttributes(body, WITHOUT_EFFECT)
+    this.checkNoText(body)
+    return this.mediators(body.children)
+  }
+
+  #parameter(element: XmlElement): readonly TemplateParameter[] {
+    this.checkAttributes(element, ['name', 'isMandatory', 'defaultValue'])
+    this.checkElements(element, [])
+    const name = this.required(element, 'name')
+    const isMandatory = this.flag(element, 'isMandatory')
+    if (name === undefined || isMandatory === undefined) return []
+    if (this.parameters.some(other => other.name === name))
+      this.error(element, 'name', 'is repeated', 'remove one', name)
+    return [{ name, isMandatory, value: element.attribute('defaultValue') }]
+  }
+
+  /** Attributes and text of the root. */
+  #head(root: XmlElement, name: string): void {
     this.checkAttributes(root, ['name', 'onError', ...WITHOUT_EFFECT])
     for (const attribute of WITHOUT_EFFECT.filter(attribute => isSwitchedOn(root, attribute))) {
       this.#diagnostics.warn(root.where, `${root.qualifiedName}/${attribute}`, 'has no effect', 'remove it')
@@ -103,7 +153,6 @@ export class SequenceParser {
     this.onError = root.attribute('onError')
     if (this.onError !== '') this.calls.add(this.onError)
     this.checkNoText(root)
-    return this.mediators(root.children)
   }
 
   /** The endpoint of a mediator; undefined after an error. `mayBeFound`: an expression may find its key. */
@@ -122,6 +171,12 @@ export class SequenceParser {
   /** The sequence uses a file of the home. `kind`: see UsedFile. */
   uses(element: XmlElement, kind: UsedFile['kind'], key: string): void {
     this.files.push({ kind, key, line: element.line })
+  }
+
+  /** The sequence runs a template. `given`: names of the parameters. */
+  callsTemplate(element: XmlElement, template: string, given: readonly string[]): void {
+    this.calls.add(templateKey(template))
+    this.templateCalls.push({ template, given, line: element.line })
   }
 
   /** Leaves out mediators with errors. */
@@ -244,6 +299,11 @@ export class SequenceParser {
   /** Expression that stands anywhere in the element. */
   expressionIn(element: XmlElement, text: string, attribute = ''): Expression | undefined {
     const { expression, why, hint } = this.#expressions.parse(text, prefix => element.namespaceOf(prefix))
+    for (const name of this.#declared === null ? [] : this.#expressions.parameters) {
+      if (this.#declared!.includes(name)) continue
+      const declare = `add <parameter name="${name}"/>`
+      this.warn(element, attribute, `reads ${name}, which is no parameter of the template`, declare)
+    }
     return expression ?? this.error(element, attribute, why, hint, text)
   }
 

@@ -28,6 +28,22 @@ export interface UsedFile {
   readonly line: number
 }
 
+/** A parameter of a sequence template. */
+export interface TemplateParameter {
+  readonly name: string
+  readonly isMandatory: boolean
+  /** Value where a call gives none; '' for none. */
+  readonly value: string
+}
+
+/** A `<call-template>`. */
+export interface TemplateCall {
+  readonly template: string
+  /** Names of the parameters that it gives. */
+  readonly given: readonly string[]
+  readonly line: number
+}
+
 export interface SequencePlan {
   /** Key by which other sequences run it. */
   readonly name: string
@@ -44,6 +60,10 @@ export interface SequencePlan {
   readonly endpoints?: readonly SequenceEndpoint[]
   /** Files that its mediators use; left out: none. */
   readonly files?: readonly UsedFile[]
+  /** Parameters of a template; left out: it is a sequence. */
+  readonly parameters?: readonly TemplateParameter[]
+  /** Templates that its mediators run; left out: none. */
+  readonly templateCalls?: readonly TemplateCall[]
   /** It is the default sequence of the package, to the letter. */
   readonly isDefault: boolean
 }

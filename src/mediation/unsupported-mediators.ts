@@ -8,7 +8,6 @@ const SERVICE = 'ask a service with <call>'
 /** Remedies by the name of the element. */
 const REMEDIES: Readonly<Record<string, string>> = {
   endpoint: 'put it within <call> or <send>',
-  'call-template': 'set properties in front of a <sequence> that reads them',
   xslt: SHAPE,
   fastXSLT: SHAPE,
   xquery: SHAPE,

@@ -16,6 +16,8 @@ interface Context {
   xpath(text: string, variable: string): Expression
   /** A header field is read; in lower case. */
   readsField(name: string): void
+  /** A parameter of the sequence template is read. */
+  readsParameter(name: string): void
   /** Throws. */
   refuse(why: string, hint: string): never
 }
@@ -42,6 +44,7 @@ const PARAMETERS: Readonly<Record<string, string>> = {
   pathParams: 'uri.var.',
   uriParams: 'uri.var.',
 }
+const PARAMETERS_HINT = 'write queryParams, uriParams, pathParams or functionParams'
 /** Functions of the reference platform that have no counterpart, and what to use instead. */
 const ABSENT: Readonly<Record<string, string>> = {
   secret: 'there is no vault: write configs.NAME, which reads a variable of the environment',
@@ -243,9 +246,13 @@ class ValueExpressionParser {
       }
       case 'params': {
         const kind = this.#member(name)
+        if (kind === 'functionParams') {
+          const parameter = this.#member(name)
+          this.#context.readsParameter(parameter)
+          return this.#pathInto({ kind: 'property', scope: 'func', name: parameter })
+        }
         const prefix = Object.hasOwn(PARAMETERS, kind) ? PARAMETERS[kind] : undefined
-        if (prefix === undefined)
-          return this.#context.refuse(`there are no params of ${kind}`, 'write queryParams, uriParams or pathParams')
+        if (prefix === undefined) return this.#context.refuse(`there are no params of ${kind}`, PARAMETERS_HINT)
         return { kind: 'property', scope: 'default', name: prefix + this.#member(name) }
       }
       case 'configs':

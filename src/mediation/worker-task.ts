@@ -40,6 +40,8 @@ export interface MessageState {
   readonly variables: readonly (readonly [string, Value])[]
   /** Destination that a sequence has set (`To`). */
   readonly to?: string
+  /** Parameters of the sequence template that runs; left out: none runs. */
+  readonly parameters?: readonly (readonly [string, Value])[]
   /** Values of secret fields that sequences have read: no log shows them. */
   readonly secrets?: readonly string[]
 }

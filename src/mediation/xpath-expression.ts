@@ -3,7 +3,7 @@ import { hasHeapRoom } from '../runtime/heap-room.ts'
 import type { JsonPath, XPathExpression } from './expression.ts'
 import { EXTENSIONS, FUNCTIONS, LATER_FUNCTIONS } from './functions.ts'
 import { propertyOf } from './get-property.ts'
-import { type Message, type Payload, type Scope, SCOPE_PREFIXES } from './message.ts'
+import { type Message, type Payload, type ReadScope, SCOPE_PREFIXES } from './message.ts'
 import { environmentReader } from './outer-values.ts'
 import { jsonView, payloadElement } from './json-xml.ts'
 import { envelope, soapVersion } from './soap.ts'
@@ -175,7 +175,7 @@ function enveloped(payload: Payload): XmlElementNode {
 }
 
 /** Value of a variable as the library takes it: string, number, boolean or nodes. */
-function variable(message: Message, root: DomNode, scope: Scope | undefined, name: string): unknown {
+function variable(message: Message, root: DomNode, scope: ReadScope | undefined, name: string): unknown {
   if (scope !== undefined) {
     return toLibrary(message.get(scope, name) ?? '')
   }

@@ -59,10 +59,6 @@ const STEPS: readonly (readonly [string, ...string[]])[] = [
   // Mediators of the reference platform that are absent say what takes their place.
   ['<endpoint key="a"/>', 'endpoint: is not supported (put it within <call> or <send>)'],
   ['<xslt key="a"/>', 'xslt: is not supported (use <payloadFactory>, <enrich>, or <script>)'],
-  [
-    '<call-template target="a"/>',
-    'call-template: is not supported (set properties in front of a <sequence> that reads',
-  ],
   ['<dblookup/>', 'dblookup: is not supported (ask a service with <call>)'],
   ['<log leve="full"/>', 'log/leve: is an unknown attribute (level?)'],
   ['<drop a="1"/>', 'drop/a: is an unknown attribute (it has none)'],

@@ -24,6 +24,11 @@ export function file(steps: string, name = 'one'): string {
   return `<sequence ${DECLARATIONS} name="${name}">${steps}</sequence>`
 }
 
+/** Text of the file of a template, without its namespaces. */
+export function templateFile(text: string): string {
+  return text.replace('<template', `<template ${DECLARATIONS}`)
+}
+
 interface ParsedFile {
   readonly plan: SequencePlan | undefined
   readonly errors: readonly string[]
@@ -58,9 +63,9 @@ export function testRefusals(rows: readonly (readonly [steps: string, expected: 
   }
 }
 
-/** Plan of steps without errors, as a reactor gets it. */
+/** Plan of steps, or of the text of a template, without errors, as a reactor gets it. */
 export async function planOf(steps: string, name = 'one'): Promise<SequencePlan> {
-  const parsed = await parseFile(file(steps, name), name)
+  const parsed = await parseFile(steps.startsWith('<template') ? templateFile(steps) : file(steps, name), name)
   assert.deepEqual(parsed.errors, [])
   return structuredClone(parsed.plan!)
 }

@@ -267,7 +267,7 @@ const ENDS: readonly (readonly [steps: string, flow: Flow, expected: readonly [n
 
 /** Mediators with tests of their own here, and those that API policies and types of APIs become. */
 const ELSEWHERE = [
-  ...['in', 'out', 'cache'],
+  ...['in', 'out', 'cache', 'call-template'],
   ...['interceptor', 'queryParameter', 'resourcePath', 'jsonThreatProtection', 'xmlThreatProtection'],
   ...[
     'regexThreatProtection',

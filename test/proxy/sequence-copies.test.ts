@@ -516,3 +516,19 @@ test('<opa> takes its settings from elements; without a rule the rule allow deci
   assert.deepEqual([method, team, requestOrigin], ['GET', 'blue', '127.0.0.1'])
   assert.deepEqual([transportHeaders['x-own'], apiContext], ['1', { apiName: 'a', apiVersion: '1.0.0' }])
 })
+
+test('copies read the parameters of the template that makes them, in the background too', async t => {
+  const backend = await startBackend(t, { '/ping': says(200, '') })
+  const steps =
+    `<property name="X-P" expression="$func:p" scope="transport"/>` +
+    `<property name="X-Q" expression="$func:q" scope="transport"/>${callTo(backend.port, '/ping')}`
+  const branches = `<clone>${target(steps)}</clone><clone continueParent="true">${target(steps)}</clone>`
+  const parameters = '<parameter name="p"/><parameter name="q"/>'
+  const template = `<template name="t">${parameters}<sequence>${branches}</sequence></template>`
+  const given = '<with-param name="p" value="a"/><with-param name="q" value="{{$ctx:q}}"/>'
+  const request = `<property name="q" value="b"/><call-template target="t">${given}</call-template><respond/>`
+  const { ask } = await startCalls(t, { request, others: { 'template t': template } }, backend.port)
+  await ask()
+  await eventually('both copies have come', () => backend.received.length === 2)
+  for (const { head } of backend.received) assert.match(head, /X-P: a\r\nX-Q: b\r\n/)
+})

@@ -194,8 +194,9 @@ function parseTarget(target: XmlElement, parser: SequenceParser): Target | undef
   }
   if (expression.kind === 'property' && type === 'custom') {
     const { scope, name } = expression
-    if (scope !== 'transport') return { kind: 'property', scope, name }
-    return parser.error(target, 'xpath', 'is a header field', 'set it by <property>', target.attribute('xpath'))
+    if (scope !== 'transport' && scope !== 'func') return { kind: 'property', scope, name }
+    const why = scope === 'func' ? 'is a parameter of a template, which does not change' : 'is a header field'
+    return parser.error(target, 'xpath', why, 'set it by <property>', target.attribute('xpath'))
   }
   const hint = type === 'key' ? 'write json-eval($.a)' : 'write json-eval($.a) or //a'
   return parser.error(target, 'xpath', NO_PATH, hint, target.attribute('xpath'))

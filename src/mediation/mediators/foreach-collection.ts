@@ -263,7 +263,7 @@ function compileUpdate(expression: Expression): (message: Message, results: Valu
     }
   }
   const place = expression.kind === 'path' ? expression.of : expression
-  if (place.kind !== 'property') return () => undefined
+  if (place.kind !== 'property' || place.scope === 'func') return () => undefined
   const { scope, name } = place
   if (expression.kind !== 'path') return (message, results) => message.set(scope, name, results)
   const { path } = expression

@@ -11,6 +11,7 @@ import { checkQuery } from '../graphql/check-query.ts'
 import { validateContract } from '../openapi/validate-contract.ts'
 import { wellFormedBody } from '../policies/well-formed-body.ts'
 import { builder } from './builder.ts'
+import { callTemplate } from './call-template.ts'
 import { callout } from './callout.ts'
 import { classMediator } from './class.ts'
 import { clone } from './clone.ts'
@@ -45,7 +46,7 @@ import { variable } from './variable.ts'
 export const MEDIATORS: readonly AnyMediator[] = [
   ...[propertyGroup, variable, builder],
   ...[property, payloadFactory, header, log, makefault, enrich],
-  ...[filter, switchMediator, sequence, foreach, inMediator, outMediator],
+  ...[filter, switchMediator, sequence, callTemplate, foreach, inMediator, outMediator],
   ...[interceptor, queryParameter, resourcePath, rewrite],
   ...[
     jsonThreatProtection,
