@@ -16,17 +16,21 @@ const APIS = [
 ]
 const faults = { ...DEFAULT_FAULTS, sequences: [...DEFAULT_FAULTS.sequences, BODY_CHECK] }
 
-/** A gateway with a listener of each kind, of which each checks the other format. */
-async function gatewayWith(plain: Checked, secured: Checked) {
-  const keyOf = (format: Checked) => ({ [`force_${format}_validation`]: true })
+/** A gateway with a listener of each kind. */
+async function gatewayWith(http: Keys, https: Keys) {
   const listeners = { kinds: ['http', 'https'], tlsServer: serverPlan() } as const
-  const started = await startGateway(APIS, { http: keyOf(plain), https: keyOf(secured), faults, ...listeners })
+  const started = await startGateway(APIS, { http, https, faults, ...listeners })
   after(() => started.stop())
   return started
 }
 type Checked = 'json' | 'xml'
+type Keys = Readonly<Record<string, boolean>>
 
-const [jsonPlain, xmlPlain] = [await gatewayWith('json', 'xml'), await gatewayWith('xml', 'json')]
+const JSON_ALONE = { force_json_validation: true, force_xml_validation: false }
+const XML_ALONE = { force_json_validation: false, force_xml_validation: true }
+const [jsonPlain, xmlPlain] = [await gatewayWith(JSON_ALONE, XML_ALONE), await gatewayWith(XML_ALONE, JSON_ALONE)]
+/** Its TLS listener has the values of the other one. */
+const jsonBoth = await gatewayWith({ force_json_validation: true }, {})
 after(() => backend.close())
 
 /** Listeners by what they check. */
@@ -35,6 +39,7 @@ const LISTENERS: readonly (readonly [name: string, checks: Checked, dial: () => 
   ['TLS', 'xml', () => securedPeer(jsonPlain.ports[1]!)],
   ['HTTP', 'xml', () => connectPeer(xmlPlain.ports[0]!)],
   ['TLS', 'json', () => securedPeer(xmlPlain.ports[1]!)],
+  ['TLS without keys of its own', 'json', () => securedPeer(jsonBoth.ports[1]!)],
 ]
 
 async function securedPeer(port: number): Promise<Peer> {
@@ -80,7 +85,6 @@ async function passes(dial: () => Promise<Peer>, path: string, type: string, bod
 for (const [listener, checks, dial] of LISTENERS) {
   for (const path of PATHS) {
     for (const [format, type, body] of MALFORMED) {
-      if (listener === 'TLS' && format !== checks) continue
       const isRefused = format === checks
       const outcome = isRefused ? 'is 102520 and reaches no backend' : 'reaches the backend as it is'
       test(`force_${checks}_validation on ${listener}: ${body} of type ${type} to ${path} ${outcome}`, async () => {
@@ -94,7 +98,7 @@ for (const [listener, checks, dial] of LISTENERS) {
         client.destroy()
       })
     }
-    for (const [type, body] of listener === 'TLS' ? [] : PASSING) {
+    for (const [type, body] of PASSING) {
       const what = `${body || 'no body'} of type ${type} to ${path}`
       test(`force_${checks}_validation on ${listener}: ${what} reaches the backend as it is`, () =>
         passes(dial, path, type, body))
