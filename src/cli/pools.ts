@@ -21,7 +21,7 @@ export async function pools(
   })
 }
 
-const NOW = ['pool', 'running', 'core', 'max', 'highest', 'waiting', 'queue', 'bytes waiting', 'of']
+const NOW = ['pool', 'running', 'core', 'max', 'highest', 'waiting', 'queue', 'bytes waiting', 'of', 'suspended']
 const SINCE = [
   'pool',
   'messages',
@@ -49,9 +49,10 @@ function print(output: Terminal, { pools, history, threads, deaths, connections 
 }
 
 function cellsOf(pool: ListedPool): readonly string[] {
-  const { name, running, core, max, highest, waiting, queueLength, waitingBytes, queueBytes } = pool
+  const { name, running, core, max, highest, waiting, queueLength, waitingBytes, queueBytes, suspended } = pool
   const queue = queueLength < 0 ? 'unbounded' : String(queueLength)
-  return [name, ...[running, core, max, highest, waiting].map(String), queue, String(waitingBytes), String(queueBytes)]
+  const last = [waitingBytes, queueBytes, suspended].map(String)
+  return [name, ...[running, core, max, highest, waiting].map(String), queue, ...last]
 }
 
 function historyCells(history: PoolHistory): readonly string[] {

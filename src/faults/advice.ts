@@ -237,7 +237,11 @@ export const API_ADVICE: Readonly<Record<number, readonly string[]>> = {
     'what the messages wait for: calls to slow backends hold a place as long as they take',
     'worker_pool_size_core, worker_pool_size_max and worker_pool_queue_length; sluice explain does their sum',
   ],
-  102541: ['sluice pools: bytes of the messages that wait', 'worker_pool_queue_bytes, and what the messages wait for'],
+  102541: [
+    'sluice pools: bytes of the messages that wait',
+    'worker_pool_queue_bytes, and what the messages wait for',
+    'sluice pools: requests to mounted APIs that are suspended, at most 1,024 per reactor and transport',
+  ],
   102542: [
     'the sequences of the API: calls to slow backends, or work that takes long',
     'sluice pools: a message that waits for a worker spends its time too',

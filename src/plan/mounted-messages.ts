@@ -67,10 +67,13 @@ export type MountedResult =
 /**
  * `began`: the thread has the request. `wants`: it takes that many further bytes of its body. `head`: a response in
  * pieces begins, whose body has `length` bytes, -1 for unknown. `chunk`: a piece. `end`: the last piece was sent.
+ * `waits`: the request waits for its client, with the first `heard` messages of the reactor: for bytes of its body, or
+ * until the client takes the response.
  */
 export type FromMounted = { readonly kind: 'mounted'; readonly id: number } & (
   | { readonly what: 'began' | 'end' }
   | { readonly what: 'wants'; readonly bytes: number }
+  | { readonly what: 'waits'; readonly heard: number }
   | { readonly what: 'head'; readonly head: ResponseHeadData; readonly length: number }
   | { readonly what: 'chunk'; readonly bytes: Uint8Array }
 )

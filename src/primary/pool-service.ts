@@ -51,13 +51,14 @@ const NAMES: Readonly<Record<PermitRow, ListedPool['name']>> = {
   secured: 'https',
   background: 'background',
 }
-type Gauge = 'running' | 'waiting' | 'waitingBytes' | 'highest' | 'max'
+type Gauge = 'running' | 'waiting' | 'waitingBytes' | 'suspended' | 'highest' | 'max'
 const GAUGES: readonly (readonly [Gauge, series: string, help: string])[] = [
   ['running', 'worker_permits', 'Messages that are mediated now, and jobs in the background.'],
   ['max', 'worker_permits_limit', 'Messages that may be mediated at once.'],
   ['highest', 'worker_permits_highest', 'Most messages that were mediated at once.'],
   ['waiting', 'worker_queue_messages', 'Messages that wait for a worker.'],
   ['waitingBytes', 'worker_queue_bytes', 'Bytes of the messages that wait for a worker.'],
+  ['suspended', 'worker_suspended', 'Requests to mounted APIs that wait for their clients, without a permit.'],
 ]
 
 export class PoolService {

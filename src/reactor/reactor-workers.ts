@@ -29,7 +29,7 @@ import { SharedPermits } from '../runtime/shared-permits.ts'
 import { SharedWakes } from '../runtime/shared-wakes.ts'
 import type { PlannedWork, WorkTimes } from './api-work.ts'
 import { WorkScheduler } from './work-scheduler.ts'
-import { type PoolKind, WorkerPool } from './worker-pool.ts'
+import { type PoolKind, SUSPENDED_MAX, WorkerPool } from './worker-pool.ts'
 import { WorkerThreads, type WorkerThreadsOptions } from './worker-threads.ts'
 
 /** Threads of earlier plans whose tasks have not ended; beyond, those of the oldest plan are ended (D713). */
@@ -273,7 +273,8 @@ export class ReactorWorkers {
       const { wakes } = this.#share
       return new WorkerThreads({ ...this.#options, kind, plan, wakes, threads, tasksMax, heapBytes })
     }
-    const messagesMax = limits.plain.max + limits.secured.max
+    // Suspended tasks stay on their threads.
+    const messagesMax = limits.plain.max + limits.secured.max + 2 * SUSPENDED_MAX
     const threads = {
       mediation: newThreads('mediation', shareOf(counts.mediation, this.#share), messagesMax),
       long: newThreads('long', LONG_THREADS, messagesMax),
@@ -331,10 +332,8 @@ function shareOfDatabase(plan: DatabasePlan, threads: number): DatabasePlan {
 
 function mountedService(pool: WorkerPool): MountedService {
   return {
-    open: (task: MountedTask, transfer, bytes, held) => {
-      const { result, leave } = pool.open({ task, transfer, held }, bytes)
-      return { result: result as ReturnType<MountedService['open']>['result'], leave }
-    },
+    open: (task: MountedTask, { transfer, bytes, held, evicted }) =>
+      pool.open({ task, transfer, held }, bytes, evicted) as ReturnType<MountedService['open']>,
   }
 }
 

@@ -1,6 +1,7 @@
 /**
  * Tasks of one row of permits: each runs on a worker thread once it has a permit of the whole process, waits for one in
- * the queue, or is refused. A task that is late has no result; it holds its permit until its thread gives it up.
+ * the queue, or is refused. A task that is late has no result; it holds its permit until its thread gives it up. A task
+ * that waits for its client alone is suspended: it stays on its thread without a permit.
  */
 import { type TaskWait, WorkerFailure } from '../mediation/worker-service.ts'
 import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
@@ -69,22 +70,69 @@ interface PoolTask {
   readonly task: { readonly kind: string }
   readonly transfer: readonly ArrayBuffer[]
   /** Permits of the pool that tasks hold which wait for this one; left out: none. */
-  readonly held?: HeldPermits
+  readonly held?: HeldPermits | undefined
+}
+
+/**
+ * `new`: it arrives. `queued`: it waits for its first permit. `runs`: it has a permit. `suspended`: it has begun, and
+ * waits for its client. `resuming`: it waits for a permit to go on. `ended`: its thread has it no more.
+ */
+type JobState = 'new' | 'queued' | 'runs' | 'suspended' | 'resuming' | 'ended'
+/** `RUN`: it gets a permit. `WAIT`: it enters the queue. */
+type JobEvent = 'RUN' | 'WAIT' | 'SUSPEND' | 'END'
+
+const JOB_TRANSITIONS: { readonly [S in JobState]: { readonly [E in JobEvent]?: JobState } } = {
+  new: { RUN: 'runs', WAIT: 'queued' },
+  queued: { RUN: 'runs', END: 'ended' },
+  runs: { SUSPEND: 'suspended', END: 'ended' },
+  suspended: { RUN: 'runs', WAIT: 'resuming', END: 'ended' },
+  resuming: { RUN: 'runs', END: 'ended' },
+  ended: {},
+}
+
+/** Suspended tasks of one pool of a reactor; each may hold two windows of a body. */
+export const SUSPENDED_MAX = 1024
+
+/** A place in the queue. */
+interface Place {
+  /** Bytes that it takes: in memory alone. */
+  readonly bytes: number
+  /** The arrival of the task. */
+  readonly sinceMs: number
+  readonly enteredMs: number
+  readonly job: Job
+  /** The task has a permit. */
+  readonly taken: () => void
 }
 
 interface Job extends PoolTask {
-  /** Bytes that the task takes in the queue: in memory alone. */
-  readonly bytes: number
   /** Length of the body, wherever it is. */
   readonly bodyBytes: number
   readonly sinceMs: number
+  state: JobState
+  /** The last place in the queue; null: it had none. */
+  place: Place | null
   readonly result: PromiseWithResolvers<unknown>
   /** 0: whoever waits for the result has a time-out of its own. */
   readonly timeoutMs: number
   /** Time until which the caller waits for the result, by the monotonic clock; 0: no limit. */
   readonly endMs: number
   readonly wait: TaskWait | null
+  /** The pool has too many suspended tasks, of which this one has waited longest for its client. */
+  readonly evicted: () => void
   timer: NodeJS.Timeout | null
+}
+
+/** A task without a time-out of the pool. */
+interface OpenTask {
+  readonly result: Promise<unknown>
+  readonly state: JobState
+  /** Takes a task off the queue, whose result rejects with `left`; false: it has begun. */
+  leave(): boolean
+  /** A running task waits for its client. */
+  suspend(): void
+  /** A suspended task goes on with `goesOn`, once it has a permit. Throws WorkerFailure; then it stays suspended. */
+  resume(goesOn: () => void): void
 }
 
 export class WorkerPool {
@@ -94,6 +142,8 @@ export class WorkerPool {
   #looking: Promise<void> | null = null
   /** Tells others of permits that were given back while the lock was not free. */
   #repair: NodeJS.Timeout | null = null
+  /** In the order of their suspension. */
+  readonly #suspended = new Set<Job>()
 
   constructor(options: WorkerPoolOptions) {
     this.#options = options
@@ -105,19 +155,30 @@ export class WorkerPool {
    * one.
    */
   run(task: PoolTask, bodyBytes: number, wait: TaskWait | null = null): Promise<unknown> {
-    return this.#enter(task, bodyBytes, this.#options.settings().timeoutMs, wait).result.promise
+    return this.#enter(task, bodyBytes, this.#options.settings().timeoutMs, wait, NOBODY).result.promise
   }
 
-  /**
-   * Runs a task as `run` does, without the time-out of the pool. `leave`: takes a task off the queue, whose result
-   * rejects with `left`; false: it has begun.
-   */
-  open(task: PoolTask, bodyBytes: number): { readonly result: Promise<unknown>; readonly leave: () => boolean } {
-    const job = this.#enter(task, bodyBytes, 0, null)
-    return { result: job.result.promise, leave: () => this.#leave(job) }
+  /** Runs a task as `run` does, without the time-out of the pool. `evicted`: of a suspended one. */
+  open(task: PoolTask, bodyBytes: number, evicted: () => void = NOBODY): OpenTask {
+    const job = this.#enter(task, bodyBytes, 0, null, evicted)
+    return {
+      result: job.result.promise,
+      get state() {
+        return job.state
+      },
+      leave: () => this.#leave(job),
+      suspend: () => this.#suspend(job),
+      resume: goesOn => this.#resume(job, goesOn),
+    }
   }
 
-  #enter({ task, transfer, held }: PoolTask, bodyBytes: number, timeoutMs: number, wait: TaskWait | null): Job {
+  #enter(
+    { task, transfer, held }: PoolTask,
+    bodyBytes: number,
+    timeoutMs: number,
+    wait: TaskWait | null,
+    evicted: () => void,
+  ): Job {
     const { row, permits, settings, metrics } = this.#options
     const { limits } = settings()
     const result = Promise.withResolvers<unknown>()
@@ -125,31 +186,44 @@ export class WorkerPool {
     // A body in a file is in no memory.
     const bytes = transfer.reduce((sum, { byteLength }) => sum + byteLength, TASK_BYTES)
     const endMs = timeoutMs === 0 ? 0 : sinceMs + timeoutMs
-    const job: Job = { task, transfer, bytes, bodyBytes, sinceMs, result, timeoutMs, endMs, wait, timer: null }
-    const decision = permits.enter(row, limits, job, held)
+    const parts = { task, transfer, held, bodyBytes, sinceMs, result, timeoutMs, endMs, wait, evicted }
+    const job: Job = { ...parts, state: 'new', place: null, timer: null }
+    const place: Place = { bytes, sinceMs, enteredMs: sinceMs, job, taken: () => void this.#start(job) }
+    const decision = permits.enter(row, limits, place, held)
     metrics.add(this.#counts.tasks, 1)
-    if (decision === 'loop') {
-      // Only messages have callers that wait.
-      metrics.add(METRIC.workerRefusedLoop, 1)
-      const cause = 'all messages that are mediated wait for calls that led to this message, or to others that wait'
-      throw new WorkerFailure('loop', cause)
-    }
-    if (decision === 'queue-full' || decision === 'memory' || decision === 'busy') {
-      metrics.add(this.#counts.refusals[decision], 1)
-      throw new WorkerFailure(decision, causeOfRefusal(decision, limits))
-    }
+    if (decision !== 'runs' && decision !== 'waits') throw this.#refused(decision, limits)
     if (timeoutMs > 0) job.timer = setTimeout(() => this.#atEnd(job), timeoutMs)
-    if (decision === 'runs') void this.#start(job)
-    else {
-      metrics.add(this.#counts.waits, 1)
+    if (decision === 'runs') {
+      advance(job, 'RUN')
+      void this.#start(job)
+    } else {
+      this.#queue(job, place)
       wait?.queued(() => void this.#leave(job))
-      this.#looking ??= this.#look()
     }
     return job
   }
 
+  #queue(job: Job, place: Place): void {
+    advance(job, 'WAIT')
+    job.place = place
+    this.#options.metrics.add(this.#counts.waits, 1)
+    this.#looking ??= this.#look()
+  }
+
+  #refused(reason: 'loop' | 'queue-full' | 'memory' | 'busy', limits: PermitLimits): WorkerFailure {
+    const { metrics } = this.#options
+    if (reason === 'loop') {
+      // Only messages have callers that wait.
+      metrics.add(METRIC.workerRefusedLoop, 1)
+      const cause = 'all messages that are mediated wait for calls that led to this message, or to others that wait'
+      return new WorkerFailure('loop', cause)
+    }
+    metrics.add(this.#counts.refusals[reason], 1)
+    return new WorkerFailure(reason, causeOfRefusal(reason, limits))
+  }
+
   async #start(job: Job): Promise<void> {
-    const { row, permits, settings, threads, metrics } = this.#options
+    const { threads, metrics } = this.#options
     const { task, endMs, transfer, bodyBytes, result } = job
     try {
       const value = await threads(bodyBytes).run({ task, endMs }, transfer)
@@ -162,8 +236,54 @@ export class WorkerPool {
       result.reject(failure)
     }
     if (job.timer !== null) clearTimeout(job.timer)
-    if (permits.release(row, settings().limits)) this.#takeWaiting()
+    this.#ended(job)
+  }
+
+  /** The thread has the task no more. */
+  #ended(job: Job): void {
+    const { row, permits, settings } = this.#options
+    const { state } = job
+    advance(job, 'END')
+    this.#suspended.delete(job)
+    if (state === 'resuming') {
+      permits.leave(row, job.place!)
+      this.#waited(job.place!)
+      this.#repairLater()
+      return
+    }
+    const { limits } = settings()
+    this.#offer(state === 'suspended' ? permits.endSuspended(row, limits) : permits.release(row, limits))
+  }
+
+  #offer(isOwn: boolean): void {
+    if (isOwn) this.#takeWaiting()
     else this.#repairLater()
+  }
+
+  #suspend(job: Job): void {
+    const { row, permits, settings } = this.#options
+    advance(job, 'SUSPEND')
+    this.#suspended.add(job)
+    this.#offer(permits.suspend(row, settings().limits))
+    if (this.#suspended.size <= SUSPENDED_MAX) return
+    const [slowest] = this.#suspended
+    this.#suspended.delete(slowest!)
+    slowest!.evicted()
+  }
+
+  #resume(job: Job, goesOn: () => void): void {
+    const { row, permits, settings } = this.#options
+    const { limits } = settings()
+    const { sinceMs, held } = job
+    const place: Place = { bytes: 0, sinceMs, enteredMs: monotonicMs(), job, taken: goesOn }
+    const decision = permits.resume(row, limits, place, held)
+    if (decision === 'loop' || decision === 'busy') throw this.#refused(decision, limits)
+    this.#suspended.delete(job)
+    if (decision === 'waits') this.#queue(job, place)
+    else {
+      advance(job, 'RUN')
+      goesOn()
+    }
   }
 
   #repairLater(): void {
@@ -177,12 +297,20 @@ export class WorkerPool {
   }
 
   #leave(job: Job): boolean {
-    const { row, permits } = this.#options
-    if (!permits.leave(row, job)) return false
-    this.#repairLater()
-    this.#waited(job)
+    if (!this.#leaveQueue(job)) return false
     if (job.timer !== null) clearTimeout(job.timer)
     job.result.reject(new WorkerFailure('left', 'taken off the queue of the workers before its turn'))
+    return true
+  }
+
+  /** False: the task does not wait for its first permit. */
+  #leaveQueue(job: Job): boolean {
+    const { row, permits } = this.#options
+    if (job.state !== 'queued') return false
+    advance(job, 'END')
+    permits.leave(row, job.place!)
+    this.#repairLater()
+    this.#waited(job.place!)
     return true
   }
 
@@ -198,13 +326,9 @@ export class WorkerPool {
     if (timer === null) return true
     clearTimeout(timer)
     job.timer = null
-    const { row, permits, metrics } = this.#options
-    metrics.add(this.#counts.timeouts, 1)
+    this.#options.metrics.add(this.#counts.timeouts, 1)
     // Not in the queue any more: its thread ends it, by the time in its envelope.
-    if (permits.leave(row, job)) {
-      this.#repairLater()
-      this.#waited(job)
-    }
+    this.#leaveQueue(job)
     result.reject(new WorkerFailure('late', `no result within ${timeoutMs} ms`))
     return true
   }
@@ -227,16 +351,17 @@ export class WorkerPool {
     const { row, permits, settings } = this.#options
     const { limits } = settings()
     for (;;) {
-      const job = permits.takeWaiting(row, limits, isImpatient) as Job | null
-      if (job === null) return
-      this.#waited(job)
-      void this.#start(job)
+      const place = permits.takeWaiting(row, limits, isImpatient) as Place | null
+      if (place === null) return
+      advance(place.job, 'RUN')
+      this.#waited(place)
+      place.taken()
     }
   }
 
   /** A task waits no longer: it has a permit, is late, or was taken off the queue. */
-  #waited(job: Job): void {
-    const waitMs = monotonicMs() - job.sinceMs
+  #waited({ enteredMs, job }: Place): void {
+    const waitMs = monotonicMs() - enteredMs
     this.#options.metrics.add(this.#counts.waitSeconds, waitMs / 1000)
     job.wait?.waited(waitMs)
     const { settings, report } = this.#options
@@ -245,6 +370,15 @@ export class WorkerPool {
     report('warn', 'message waited for a worker', { WAIT_MS: Math.round(waitMs), LIMIT_MS: queueWarningMs })
   }
 }
+
+/** Throws where the table has no such transition: a bug of the gateway. */
+function advance(job: Job, event: JobEvent): void {
+  const next = JOB_TRANSITIONS[job.state][event]
+  if (next === undefined) throw new Error(`a task that is ${job.state} cannot take ${event}`)
+  job.state = next
+}
+
+const NOBODY = (): void => undefined
 
 function causeOfRefusal(
   reason: 'queue-full' | 'memory' | 'busy',

@@ -1,7 +1,8 @@
 /**
  * Permits in shared memory, with the queue for them, as of one pool for all threads of the process: `core` tasks run at
  * once, further ones wait; where the queue is full, up to `max` run; one more is refused. A permit that becomes free
- * goes to the task that has waited longest, whatever its thread.
+ * goes to the task that has waited longest, whatever its thread. A task that is suspended has no permit; it waits for
+ * one again, ahead of those that have had none, before it goes on.
  *
  * Each thread has a column that only it writes, under a lock that names its owner. `SharedPermits.clear` clears the
  * permits of a dead thread, and the lock where that thread held it.
@@ -44,6 +45,8 @@ export interface PermitCounts {
   readonly running: number
   readonly waiting: number
   readonly waitingBytes: number
+  /** Tasks that have begun, and have no permit until they are resumed. */
+  readonly suspended: number
   /** Most that ever ran at once. */
   readonly highest: number
 }
@@ -69,7 +72,8 @@ const RUNNING = 0
 const WAITING = 1
 const BYTES = 2
 const OLDEST = 3
-const HELD = 4
+const SUSPENDED = 4
+const HELD = 5
 /** A thread whose wake-up was lost looks again. */
 const WAIT_MS = 1000
 
@@ -164,6 +168,9 @@ export class SharedPermits {
   readonly #running: number[]
   /** In the order of their arrival. */
   readonly #waiting: Set<Waiting>[]
+  /** Tasks that wait to go on: ahead of `#waiting`. */
+  readonly #resumed: Set<Waiting>[]
+  readonly #suspended: number[]
   readonly #waitingBytes: number[]
   /** Permits by row of tasks that wait for a waiting task alone; left out: none. */
   readonly #held = new WeakMap<Waiting, readonly number[]>()
@@ -179,6 +186,8 @@ export class SharedPermits {
     this.#thread = thread
     this.#running = new Array<number>(this.#cells.rows).fill(0)
     this.#waiting = Array.from(this.#running, () => new Set())
+    this.#resumed = Array.from(this.#running, () => new Set())
+    this.#suspended = [...this.#running]
     this.#waitingBytes = new Array<number>(this.#cells.rows).fill(0)
     this.#heldSums = this.#running.map(() => [...this.#waitingBytes])
   }
@@ -196,6 +205,7 @@ export class SharedPermits {
       running: cells.sum(row, RUNNING),
       waiting: cells.sum(row, WAITING),
       waitingBytes: cells.sum(row, BYTES),
+      suspended: cells.sum(row, SUSPENDED),
       highest: cells.shared(row, HIGHEST),
     }
   }
@@ -218,7 +228,7 @@ export class SharedPermits {
 
   /** Number of waiting tasks of this thread. */
   waiting(row: number): number {
-    return this.#waiting[row]!.size
+    return this.#waiting[row]!.size + this.#resumed[row]!.size
   }
 
   /**
@@ -241,10 +251,44 @@ export class SharedPermits {
       decision = 'loop'
     }
     if (decision === 'runs') this.#running[row]!++
-    else if (decision === 'waits') this.#add(row, task, isAlone && hasCallers ? permits : null)
+    else if (decision === 'waits') this.#add(this.#waiting, row, task, isAlone && hasCallers ? permits : null)
     this.#publish(row)
     this.#lock.release()
     return decision
+  }
+
+  /** A running task goes on only after `resume`. True: as of `release`. */
+  suspend(row: number, limits: PermitLimits): boolean {
+    this.#suspended[row]!++
+    return this.release(row, limits)
+  }
+
+  /**
+   * A suspended task needs a permit again. It is refused for no length of the queue, because it has begun; those that
+   * wait to begin come after it. `task.sinceMs`: its arrival. Refused, it stays suspended.
+   */
+  resume(row: number, limits: PermitLimits, task: Waiting, held = NOTHING_HELD): 'runs' | 'waits' | 'loop' | 'busy' {
+    const { core, max, queueLength } = limits
+    if (!this.#lock.acquire()) return 'busy'
+    const isFull = queueLength >= 0 && this.#cells.sum(row, WAITING) >= queueLength
+    const { permits, isAlone } = held
+    const hasCallers = permits.some(count => count > 0)
+    const isFree = this.#cells.taken(row) < (isFull ? Math.max(core, max) : core)
+    let decision: 'runs' | 'waits' | 'loop' = isFree ? 'runs' : 'waits'
+    if (decision === 'waits' && hasCallers && this.#isStuck(row, permits, isAlone)) decision = 'loop'
+    if (decision !== 'loop') this.#suspended[row]!--
+    if (decision === 'runs') this.#running[row]!++
+    else if (decision === 'waits') this.#add(this.#resumed, row, task, isAlone && hasCallers ? permits : null)
+    this.#publish(row)
+    this.#lock.release()
+    return decision
+  }
+
+  /** A suspended task is over. True: as of `release`. */
+  endSuspended(row: number, limits: PermitLimits): boolean {
+    this.#suspended[row]!--
+    this.#stale.add(row)
+    return this.republish(row, limits)
   }
 
   /**
@@ -252,7 +296,7 @@ export class SharedPermits {
    * thread has waited longer, that one comes first, unless `isImpatient`: its thread may hang.
    */
   takeWaiting(row: number, { core }: PermitLimits, isImpatient: boolean): Waiting | null {
-    const [first] = this.#waiting[row]!
+    const first = this.#first(row)
     if (first === undefined || !this.#lock.acquire()) return null
     const cells = this.#cells
     // Without an offer: the limit was raised.
@@ -351,8 +395,14 @@ export class SharedPermits {
     }
   }
 
-  #add(row: number, task: Waiting, held: readonly number[] | null): void {
-    this.#waiting[row]!.add(task)
+  #first(row: number): Waiting | undefined {
+    const [resumed] = this.#resumed[row]!
+    const [waiting] = this.#waiting[row]!
+    return resumed ?? waiting
+  }
+
+  #add(queues: readonly Set<Waiting>[], row: number, task: Waiting, held: readonly number[] | null): void {
+    queues[row]!.add(task)
     this.#waitingBytes[row]! += task.bytes
     if (held === null) return
     this.#held.set(task, held)
@@ -365,7 +415,7 @@ export class SharedPermits {
   }
 
   #remove(row: number, task: Waiting): boolean {
-    const isRemoved = this.#waiting[row]!.delete(task)
+    const isRemoved = this.#waiting[row]!.delete(task) || this.#resumed[row]!.delete(task)
     if (!isRemoved) return false
     this.#waitingBytes[row]! -= task.bytes
     this.#addHeld(row, this.#held.get(task) ?? [], -1)
@@ -376,9 +426,10 @@ export class SharedPermits {
   #publish(row: number): void {
     this.#stale.delete(row)
     const cells = this.#cells
-    const [first] = this.#waiting[row]!
+    const first = this.#first(row)
     cells.setOwn(this.#thread, row, RUNNING, this.#running[row]!)
-    cells.setOwn(this.#thread, row, WAITING, this.#waiting[row]!.size)
+    cells.setOwn(this.#thread, row, WAITING, this.waiting(row))
+    cells.setOwn(this.#thread, row, SUSPENDED, this.#suspended[row]!)
     cells.setOwn(this.#thread, row, BYTES, this.#waitingBytes[row]!)
     cells.setOwn(this.#thread, row, OLDEST, first?.sinceMs ?? 0)
     for (const [holder, sum] of this.#heldSums[row]!.entries()) cells.setOwn(this.#thread, row, HELD + holder, sum)

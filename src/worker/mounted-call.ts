@@ -37,7 +37,10 @@ export class MountedCall {
   #state: CallState = 'open'
   /** Bytes that the client takes now. */
   #credit = WINDOW_BYTES
-  #wake: () => void = () => undefined
+  /** Wakes what sends the response; null: it does not wait for the client. */
+  #wake: (() => void) | null = null
+  /** Messages of the reactor so far. */
+  #heard = 0
   /** Resolves when the task ends although the implementation goes on. */
   readonly #givenUp = Promise.withResolvers<MountedResult>()
   #timer: NodeJS.Timeout | null = null
@@ -45,7 +48,8 @@ export class MountedCall {
   constructor(task: MountedTask, post: Post) {
     this.#task = task
     this.#post = post
-    this.#body = new RequestBody(task.body, bytes => this.#send({ what: 'wants', bytes }))
+    const ask = (bytes: number): void => this.#send({ what: 'wants', bytes })
+    this.#body = new RequestBody(task.body, ask, () => this.#announceWait())
     this.#request = new MountedRequestView(task.request, this.#body)
   }
 
@@ -60,6 +64,13 @@ export class MountedCall {
   }
 
   receive(message: ToMounted): void {
+    this.#heard++
+    this.#apply(message)
+    // A message for the other direction, or for none, changes nothing for what waits.
+    if (this.#wake !== null || this.#body.isAwaited) this.#announceWait()
+  }
+
+  #apply(message: ToMounted): void {
     switch (message.what) {
       case 'chunk':
         this.#body.receive(message.bytes, message.last)
@@ -76,7 +87,13 @@ export class MountedCall {
       case 'cut':
         this.#cut()
     }
-    this.#wake()
+    this.#wake?.()
+    this.#wake = null
+  }
+
+  /** From now on the request needs no permit (D805). */
+  #announceWait(): void {
+    if (this.#state === 'open') this.#send({ what: 'waits', heard: this.#heard })
   }
 
   #cut(): void {
@@ -154,6 +171,7 @@ export class MountedCall {
   #woken(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#wake = resolve
+    this.#announceWait()
     return promise
   }
 

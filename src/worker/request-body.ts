@@ -11,16 +11,19 @@ type BodyState = 'open' | 'whole' | 'cut'
 export class RequestBody implements MountedBody {
   readonly length: number
   readonly #ask: (bytes: number) => void
+  readonly #waits: () => void
   readonly #pieces: Uint8Array[] = []
   #state: BodyState
   /** `asked`: bytes were asked for. */
   #reader: 'none' | 'asked' = 'none'
   #readBytes = 0
-  #wake: () => void = () => undefined
+  /** Wakes the reader; null: it does not wait. */
+  #wake: (() => void) | null = null
 
-  /** `ask`: asks for that many further bytes. */
-  constructor(data: RequestBodyData, ask: (bytes: number) => void) {
+  /** `ask`: asks for that many further bytes. `waits`: the reader waits for some from now on. */
+  constructor(data: RequestBodyData, ask: (bytes: number) => void, waits: () => void = () => undefined) {
     this.#ask = ask
+    this.#waits = waits
     const first = data.kind === 'whole' ? data.bytes : data.first
     this.length = data.kind === 'whole' ? data.bytes.length : data.length
     this.#state = data.kind === 'whole' ? 'whole' : 'open'
@@ -31,12 +34,22 @@ export class RequestBody implements MountedBody {
     if (this.#state !== 'open') return
     if (bytes.length > 0) this.#pieces.push(bytes)
     if (last) this.#state = 'whole'
-    this.#wake()
+    this.#wakeReader()
   }
 
   cut(): void {
     if (this.#state === 'open') this.#state = 'cut'
-    this.#wake()
+    this.#wakeReader()
+  }
+
+  /** The implementation waits for bytes of the client. */
+  get isAwaited(): boolean {
+    return this.#wake !== null
+  }
+
+  #wakeReader(): void {
+    this.#wake?.()
+    this.#wake = null
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {
@@ -79,6 +92,7 @@ export class RequestBody implements MountedBody {
     }
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#wake = resolve
+    this.#waits()
     await promise
   }
 

@@ -1,6 +1,7 @@
 /** Mounted APIs in the real program with two reactors: one database, reloads of a module, limits, and commands. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import type { PoolsReport } from '../../src/primary/pool-service.ts'
 import { home, leave, sluice, start } from '../harness/operator.ts'
 import { openProject } from '../harness/open-project.ts'
 import { connectPeer, type Peer } from '../harness/peers.ts'
@@ -99,3 +100,41 @@ test('api list, api show, walk and pools show what is mounted', async () => {
   const pools = JSON.parse((await sluice(at, 'pools', '--json')).out) as { history: readonly { tasks: number }[] }
   assert.ok(pools.history.some(({ tasks }) => tasks > 30))
 })
+
+test('D805: 40 slow clients of two reactors hold none of two permits, and other clients are served', async () => {
+  const sizes = 'worker_pool_size_core = 2\nworker_pool_size_max = 2\nworker_pool_queue_length = 10\n'
+  put(at, 'deployment.toml', `[transport.passthru_http]\n${sizes}`)
+  put(at, 'apis/Echo/echo.mjs', 'export const open = () => ({ handle: ({ body }) => ({ status: 200, body }) })')
+  const endpointConfig = { endpoint_type: 'mounted', module: 'echo.mjs' }
+  const operations = [{ ...OPEN, target: '/*', verb: 'POST' }]
+  put(at, 'apis/Echo/api.yaml', openProject({ name: 'Echo', context: '/echo', endpointConfig, operations }))
+  assert.deepEqual((await reload(gateway)).errors, [])
+  const slow: Peer[] = []
+  for (let client = 0; client < 40; client++) {
+    const peer = await connectPeer(gateway.port)
+    clients.push(peer)
+    slow.push(peer)
+    peer.send('POST /echo/1.0.0/ HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nx')
+    await peer.untilText('\r\n1\r\nx')
+  }
+  let http: PoolsReport['pools'][number] | undefined
+  do [http] = (await listedPools()).pools
+  while (http!.suspended < slow.length)
+  assert.deepEqual([http!.name, http!.running, http!.waiting, http!.suspended], ['http', 0, 0, 40])
+  assert.ok(http!.highest <= 2, String(http!.highest))
+  for (let other = 0; other < 8; other++) {
+    const peer = await connectPeer(gateway.port)
+    clients.push(peer)
+    peer.send('POST /echo/1.0.0/ HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nok')
+    assert.equal((await takeResponse(peer)).status, 200)
+  }
+  for (const peer of slow) peer.send(Buffer.alloc(999_999, 'x'))
+  for (const peer of slow) await peer.untilLength(1_000_000)
+  assert.ok((await listedPools()).pools[0]!.highest <= 2)
+})
+
+async function listedPools(): Promise<PoolsReport> {
+  const { code, out, err } = await sluice(at, 'pools', '--json')
+  assert.equal(code, 0, err)
+  return JSON.parse(out) as PoolsReport
+}

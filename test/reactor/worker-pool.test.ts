@@ -145,7 +145,7 @@ for (const [core, max, queueLength, burst, runs, waits, refused] of SIZES) {
     assert.deepEqual(tally(await Promise.all(outcomes)), expected)
     assert.equal(reactors.cells[MOST], runs)
     assert.equal(reactors.cells[NOW], 0)
-    assert.deepEqual(reactors.counts(), { running: 0, waiting: 0, waitingBytes: 0, highest: runs })
+    assert.deepEqual(reactors.counts(), { running: 0, waiting: 0, waitingBytes: 0, suspended: 0, highest: runs })
     const { workerTasks, workerWaits, workerRefusedQueueFull } = reactors.metrics
     assert.deepEqual([workerTasks, workerWaits, workerRefusedQueueFull], [burst, waits, refused])
   })
@@ -206,7 +206,7 @@ test('a late task fails at its time, and gives its permit back', async t => {
   reactors.openGate()
   assert.equal(await reactors.hold(0), 'done')
   assert.equal(reactors.metrics.workerTimeouts, 2)
-  assert.deepEqual(reactors.counts(), { running: 0, waiting: 0, waitingBytes: 0, highest: 1 })
+  assert.deepEqual(reactors.counts(), { running: 0, waiting: 0, waitingBytes: 0, suspended: 0, highest: 1 })
 })
 
 test('a long wait for a permit is logged', async t => {

@@ -277,3 +277,79 @@ test('while the lock is not free a task is refused as busy, and what has changed
   assert.equal(other.takeWaiting(0, limits, false), waiting)
   assert.equal(running(), 1)
 })
+
+/** Permits of two threads in one row, and tasks by name. `core` of 1. */
+function twoThreads() {
+  const shared = SharedPermits.allocate(2, 1)
+  const threads = [0, 1].map(thread => new SharedPermits(shared, 2, thread)) as [SharedPermits, SharedPermits]
+  const counts = () => SharedPermits.counts(shared, 2, 0)
+  return { threads, counts }
+}
+
+const SINGLE: PermitLimits = { core: 1, max: 1, queueLength: 1, queueBytes: 1000 }
+const task = (sinceMs: number) => ({ bytes: 1, sinceMs })
+
+test('D805: a suspended task leaves its permit to others, and goes on ahead of those that wait to begin', () => {
+  const { threads, counts } = twoThreads()
+  const [first, second] = threads
+  const [old, next, last] = [task(1), task(2), task(3)]
+  assert.equal(first.enter(0, SINGLE, old), 'runs')
+  assert.equal(first.suspend(0, SINGLE), false)
+  assert.deepEqual([counts().running, counts().suspended], [0, 1])
+  assert.equal(second.enter(0, SINGLE, next), 'runs')
+  assert.equal(second.enter(0, SINGLE, last), 'waits')
+  // The queue is full, which refuses no task that has begun.
+  assert.equal(first.resume(0, SINGLE, old), 'waits')
+  assert.deepEqual([counts().running, counts().waiting, counts().suspended], [1, 2, 0])
+  assert.equal(second.release(0, SINGLE), false)
+  assert.equal(second.takeWaiting(0, SINGLE, false), null)
+  assert.equal(first.takeWaiting(0, SINGLE, false), old)
+  assert.equal(first.release(0, SINGLE), false)
+  assert.equal(second.takeWaiting(0, SINGLE, false), last)
+  assert.deepEqual([counts().running, counts().waiting, counts().highest], [1, 0, 1])
+})
+
+test('D805: on one thread, too, a task that goes on comes first', () => {
+  const { threads } = twoThreads()
+  const [old, next, last] = [task(1), task(2), task(3)]
+  const [permits] = threads
+  const limits = { ...SINGLE, queueLength: -1 }
+  assert.equal(permits.enter(0, limits, old), 'runs')
+  permits.suspend(0, limits)
+  assert.equal(permits.enter(0, limits, next), 'runs')
+  assert.equal(permits.enter(0, limits, last), 'waits')
+  assert.equal(permits.resume(0, limits, old), 'waits')
+  assert.equal(permits.release(0, limits), true)
+  assert.equal(permits.takeWaiting(0, limits, false), old)
+})
+
+/** [permits that callers of the task hold, decision of its return]. */
+for (const [held, decision] of [
+  [0, 'waits'],
+  [1, 'loop'],
+] as const) {
+  test(`D805: a task that would go on while its callers hold ${held} of 1 permit: ${decision}`, () => {
+    const { threads, counts } = twoThreads()
+    const [first, second] = threads
+    const old = task(1)
+    assert.equal(first.enter(0, SINGLE, old), 'runs')
+    first.suspend(0, SINGLE)
+    assert.equal(second.enter(0, SINGLE, task(2)), 'runs')
+    assert.equal(first.resume(0, SINGLE, old, { permits: [held], isAlone: true }), decision)
+    assert.equal(counts().suspended, decision === 'loop' ? 1 : 0)
+  })
+}
+
+test('D805: suspended tasks that end, and those of a dead thread, are counted no more', () => {
+  const shared = SharedPermits.allocate(2, 1)
+  const permits = new SharedPermits(shared, 2, 0)
+  const limits = { ...SINGLE, core: 2, max: 2 }
+  for (let at = 0; at < 2; at++) {
+    assert.equal(permits.enter(0, limits, task(at)), 'runs')
+    permits.suspend(0, limits)
+  }
+  permits.endSuspended(0, limits)
+  assert.equal(SharedPermits.counts(shared, 2, 0).suspended, 1)
+  SharedPermits.clear(shared, 2, 0)
+  assert.equal(SharedPermits.counts(shared, 2, 0).suspended, 0)
+})

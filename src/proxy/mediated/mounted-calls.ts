@@ -9,19 +9,38 @@ import type { BodyStore } from './body-store.ts'
 /** Posts to the thread that has a request. `transfer`: buffers of the message, which are moved. */
 export type MountedReply = (message: ToMounted, transfer?: readonly ArrayBuffer[]) => void
 
+/** Of a request that is opened. */
+interface OpenOptions {
+  /** Buffers of the task, which are moved. */
+  readonly transfer: readonly ArrayBuffer[]
+  /** Length of what the task holds of the body. */
+  readonly bytes: number
+  /** Permits of tasks that wait for the response. */
+  readonly held: HeldPermits
+  /** Too many requests wait for their clients, this one for longest. */
+  readonly evicted: () => void
+}
+
+/** The place of a request in the pool. */
+export interface MountedPlace {
+  readonly result: Promise<MountedResult>
+  /**
+   * `queued`: no thread has the request. `runs`: it has a permit. `suspended`: it waits for its client, without one.
+   * `resuming`: it waits for a permit to go on. `ended`: its thread has it no more.
+   */
+  readonly state: 'new' | 'queued' | 'runs' | 'suspended' | 'resuming' | 'ended'
+  /** Nobody waits for a request that has not begun. */
+  leave(): void
+  /** Gives the permit of a running request back. */
+  suspend(): void
+  /** Calls `goesOn` once a suspended request has a permit. Throws WorkerFailure; then it stays suspended. */
+  resume(goesOn: () => void): void
+}
+
 /** Runs requests on worker threads, under the permits and in the queue of one transport. */
 export interface MountedService {
-  /**
-   * `transfer`: buffers of the task, which are moved. `bytes`: length of what it holds of the body. `held`: by
-   * tasks that wait for the response. `leave`: nobody waits for a request that has not begun. Throws
-   * WorkerFailure where the request is refused; `result` rejects with one.
-   */
-  open(
-    task: MountedTask,
-    transfer: readonly ArrayBuffer[],
-    bytes: number,
-    held: HeldPermits,
-  ): { readonly result: Promise<MountedResult>; readonly leave: () => void }
+  /** Throws WorkerFailure where the request is refused; `result` rejects with one. */
+  open(task: MountedTask, options: OpenOptions): MountedPlace
 }
 
 /** A request under way. */

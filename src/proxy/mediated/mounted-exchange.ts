@@ -1,7 +1,7 @@
 /**
  * One request to a mounted API. A worker thread gets it, and its body as the thread reads; the client gets the response
  * as it takes the bytes. A short body goes with the request, a short response with its result. A request whose body is
- * short takes no place in the pool before the body is there.
+ * short takes no place in the pool before the body is there. While a request waits for its client, it has no permit.
  */
 import { reasonPhrase } from '../../faults/fault-details.ts'
 import { CHUNKED } from '../../http1/framing.ts'
@@ -25,11 +25,12 @@ import type { BodyPart, TargetSide } from '../exchange/contract.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import type { BodyFeed, FeedSink } from './body-feed.ts'
 import { type BodySource, joined, memorySource } from './body-source.ts'
+import { WorkerFailure } from '../../mediation/worker-service.ts'
 import { cutResponse, sendResponse } from './client-response.ts'
 import { feedContinue } from './fed-message.ts'
 import { failureOf } from './mediation-services.ts'
 import { type MountedLoss, refusalOfMounted, reportRefusal } from './mediation-refusals.ts'
-import type { MountedListener, MountedReply, MountedServices } from './mounted-calls.ts'
+import type { MountedListener, MountedPlace, MountedReply, MountedServices } from './mounted-calls.ts'
 import { MountedStream } from './mounted-stream.ts'
 
 interface MountedCallOptions {
@@ -61,12 +62,18 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
   #heldBytes = 0
   /** Bytes that the thread takes now. */
   #credit = 0
+  /** Bytes that the client takes, of which the thread has not heard. */
+  #taken = 0
+  /** Nobody waits for the response any more: the thread has to hear of it, or has. */
+  #cut: 'no' | 'due' | 'told' = 'no'
+  /** Messages to the thread so far. */
+  #posted = 0
   /** Posts to the thread; null until it has spoken. */
   #reply: MountedReply | null = null
   /** The client has sent FIN. */
   #hasClientEnded = false
-  /** Takes the request out of the queue. */
-  #leave: () => void = () => undefined
+  /** Null: the pool has not got the request. */
+  #place: MountedPlace | null = null
   #stream: MountedStream | null = null
   #feed: BodyFeed | null = null
 
@@ -102,7 +109,7 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
   /** Behind a short body, the client is read only while the thread asks for bytes. */
   get isBlocked(): boolean {
     if (this.#state === 'ended' || this.#state === 'collecting') return false
-    return this.#bodyState !== 'all' && this.#credit <= 0
+    return this.#bodyState !== 'all' && this.#credit <= this.#heldBytes
   }
 
   requestBody({ spans: { offsets }, count, last }: BodyPart): Written {
@@ -116,7 +123,7 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
       this.#exchange.requestSentMs = this.#context.now()
     } else if (length > 0) this.#bodyState = 'some'
     if (this.#state === 'collecting') this.#openOnceWhole()
-    else if (this.#state !== 'new') this.#sendBody()
+    else if (this.#state !== 'new') this.#tell()
     return this.isBlocked ? WRITE.PENDING : WRITE.DONE
   }
 
@@ -142,11 +149,15 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
     this.#services.store.hold(length)
   }
 
+  /** There are bytes, or the end, that the thread takes now. */
+  get #hasBody(): boolean {
+    return this.#credit > 0 && (this.#heldBytes > 0 || this.#bodyState === 'all')
+  }
+
   /** Sends what the thread takes now. One read is held, because the client is read only while bytes are asked for. */
   #sendBody(): void {
-    if (this.#reply === null || this.#credit <= 0) return
+    if (!this.#hasBody) return
     const isAll = this.#bodyState === 'all'
-    if (this.#heldBytes === 0 && !isAll) return
     const bytes = this.#takeHeld()
     this.#credit = isAll ? 0 : this.#credit - bytes.length
     this.#post({ what: 'chunk', bytes, last: isAll }, bytes.length === 0 ? [] : [bytes.buffer as ArrayBuffer])
@@ -180,9 +191,9 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
     try {
       const row = this.#exchange.isSecured ? 'secured' : 'plain'
       const held = heldPermits(this.#exchange.calls)
-      const { result, leave } = this.#services.workers[row].open(task, transfer, bytes.length, held)
-      this.#leave = leave
-      result.then(
+      const evicted = (): void => this.#failSoon(new WorkerFailure('memory', TOO_MANY_WAIT))
+      this.#place = this.#services.workers[row].open(task, { transfer, bytes: bytes.length, held, evicted })
+      this.#place.result.then(
         result => this.#guarded(() => this.#finished(result)),
         (error: unknown) => this.#guarded(() => this.#failed(error)),
       )
@@ -208,6 +219,10 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
       case 'wants':
         this.#wants(message.bytes)
         return
+      case 'waits':
+        // A message is on its way to the thread, which looks again.
+        if (message.heard === this.#posted && this.#place?.state === 'runs') this.#place.suspend()
+        return
       case 'head':
         this.#stream = new MountedStream(this, message.length)
         this.#respond(message.head, this.#stream)
@@ -227,7 +242,7 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
     if (this.#options.expects && isFirst && this.#state === 'waiting') {
       feedContinue(this.#context, (head, at) => this.#exchange.source.interimResponse(head, at))
     }
-    this.#sendBody()
+    this.#tell()
     if (wasBlocked && !this.isBlocked) this.#exchange.source.resumeRequest()
   }
 
@@ -246,7 +261,42 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
   }
 
   #post(message: Without<ToMounted>, transfer: readonly ArrayBuffer[] = []): void {
-    this.#reply?.({ kind: 'mounted', id: this.#id, ...message } as ToMounted, transfer)
+    if (this.#reply === null) return
+    this.#posted++
+    this.#reply({ kind: 'mounted', id: this.#id, ...message } as ToMounted, transfer)
+  }
+
+  /** Tells the thread what makes its request go on, which needs a permit (D805). */
+  #tell(): void {
+    if (!this.#hasBody && this.#taken === 0 && this.#cut !== 'due') return
+    const place = this.#place
+    if (place?.state === 'runs') this.#tellNow()
+    else if (place?.state === 'suspended') {
+      try {
+        place.resume(() => this.#guarded(() => this.#tellNow()))
+      } catch (error) {
+        // A request that is over may end without a permit.
+        if (this.#state === 'ended') this.#tellNow()
+        else this.#failSoon(error)
+      }
+    }
+  }
+
+  /** The caller may be at work on the same exchange, or on another one. */
+  #failSoon(error: unknown): void {
+    queueMicrotask(() => this.#guarded(() => this.#failed(error)))
+  }
+
+  #tellNow(): void {
+    if (this.#reply === null) return
+    if (this.#cut === 'due') {
+      this.#cut = 'told'
+      this.#post({ what: 'cut' })
+    }
+    if (this.#cut === 'told') return
+    this.#sendBody()
+    if (this.#taken > 0) this.#post({ what: 'wants', bytes: this.#taken })
+    this.#taken = 0
   }
 
   // ---- the response -----------------------------------------------------------------------------------------------
@@ -288,11 +338,19 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
 
   /** The client takes more of the response. */
   wants(bytes: number): void {
-    this.#post({ what: 'wants', bytes })
+    this.#taken += bytes
+    this.#tell()
   }
 
   streamClosed(how: 'taken' | 'cut'): void {
-    this.#post({ what: how })
+    if (how === 'cut') this.#tellCut()
+    // The implementation is done, and only the result is missing.
+    else this.#post({ what: 'taken' })
+  }
+
+  #tellCut(): void {
+    if (this.#cut === 'no') this.#cut = 'due'
+    this.#tell()
   }
 
   // ---- endings ----------------------------------------------------------------------------------------------------
@@ -311,11 +369,9 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
   override onDeadline(): void {
     if (this.#state === 'ended') return
     // A client that sends or takes slowly has time-outs of its own.
-    const waitsForClient =
-      this.#state === 'collecting' ||
-      (this.#state === 'responding' && this.#exchange.source.isBlocked) ||
-      (this.#credit > 0 && this.#bodyState !== 'all')
-    if (waitsForClient) {
+    const place = this.#place?.state
+    const isDone = this.#state === 'responding' && place === 'ended'
+    if (this.#state === 'collecting' || place === 'suspended' || isDone) {
       this.#watch()
       return
     }
@@ -363,9 +419,9 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
     if (this.#state === 'ended') return
     this.#end()
     this.#feed?.cancel()
-    this.#leave()
+    this.#place?.leave()
     // A stream has said so when the feed closed it.
-    if (this.#stream === null) this.#post({ what: 'cut' })
+    if (this.#stream === null) this.#tellCut()
   }
 
   #end(): void {
@@ -375,5 +431,7 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
     this.#services.calls.remove(this.#id)
   }
 }
+
+const TOO_MANY_WAIT = 'too many requests to mounted APIs wait for their clients, this one for longest'
 
 type Without<T> = T extends unknown ? Omit<T, 'kind' | 'id'> : never
