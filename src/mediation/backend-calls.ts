@@ -10,6 +10,7 @@ import {
 } from './endpoint-plan.ts'
 import { setProperties } from './endpoint-properties.ts'
 import { MediationFault } from './mediation-fault.ts'
+import { checkSoapFault } from './soap-fault-check.ts'
 import type { Message } from './message.ts'
 import type { TaskCall, TaskCallResults, TaskServices } from './task-calls.ts'
 import { textOf } from './value.ts'
@@ -83,7 +84,9 @@ export async function callBackend(
     ...(secrets.length === 0 ? {} : { secrets }),
   })
   if (result.kind === 'fault') throw new MediationFault(result.fault)
-  return services.received(result.message, isBlocking)
+  const response = services.received(result.message, isBlocking)
+  checkSoapFault(request, response)
+  return response
 }
 
 /** As `callBackend`, without an endpoint of its own: to `To`, where that is a URL, else to the endpoint of the API. */

@@ -85,6 +85,15 @@ export function makesCopies(sequences: readonly string[], lookup: Lookup): boole
   return hasStep(sequences, lookup, step => copiesOf(step) !== 'never')
 }
 
+/** Tells whether sequences, or those that they run, set a property of the scope default. */
+export function setsProperty(sequences: readonly string[], lookup: Lookup, property: string): boolean {
+  return hasStep(sequences, lookup, ({ mediator, settings }) => {
+    if (mediator !== 'property') return false
+    const { name, scope } = settings as { readonly name: unknown; readonly scope: unknown }
+    return name === property && scope === 'default'
+  })
+}
+
 /** `skipped`: what is within that mediator does not count. */
 type Wanted = (step: MediatorPlan) => boolean | 'skipped'
 

@@ -100,7 +100,11 @@ type BodyFate = 'none' | 'untouched' | 'format'
 
 function bodyFate(message: Message): BodyFate {
   const { bodyState } = message
-  if (bodyState === 'none' || textOf(message.get('axis2', 'NO_ENTITY_BODY')) === 'true') return 'none'
+  const isSet = (name: string) => textOf(message.get('axis2', name)) === 'true'
+  if (bodyState === 'none' || isSet('NO_ENTITY_BODY')) return 'none'
+  const { method, status } = message.head
+  const isRequest = status === 0 && !becomesResponse(message)
+  if (isRequest && /^(?:POST|PUT)$/.test(method) && isSet('FORCE_POST_PUT_NOBODY')) return 'none'
   if (bodyState === 'replaced') return message.payload === null ? 'none' : 'format'
   const wanted = textOf(message.get('axis2', 'messageType'))
   const isSame = wanted === '' || mediaTypeOf(wanted) === mediaTypeOf(message.receivedField('content-type') ?? '')

@@ -142,6 +142,8 @@ export class Message {
   standsFor: Message | null = null
   /** A copy, of which what has made it sends what `<send>` leaves. */
   isSentByCopier = false
+  /** Sequence that sends the message while the client has its 202; '': the client waits for the response. */
+  sendsLater = ''
   /** Parameters of the sequence template that runs; null outside of templates. */
   frame: TemplateFrame | null = null
   readonly secrets = new SecretValues()
@@ -360,6 +362,7 @@ export class Message {
     copy.#payload = this.#payload
     copy.#bodyState = this.#bodyState
     copy.frame = this.frame
+    copy.sendsLater = this.sendsLater
     copy.isFromBackend = this.isFromBackend
     copy.task = this.task
     copy.enteredSequences = this.enteredSequences
@@ -386,6 +389,7 @@ export class Message {
     for (const values of Object.values(this.#scopes)) values.clear()
     this.restore(other.state())
     this.frame = other.frame
+    this.sendsLater = other.sendsLater
     this.#fields.clear()
     for (const [lower, field] of other.#fields) this.#fields.set(lower, field)
     this.#payload = other.#payload

@@ -22,8 +22,11 @@ import {
   makesCopies,
   mostOf,
   NO_FLOW,
+  setsProperty,
 } from '../mediation/flow-plan.ts'
 import type { needsOf as needsOfSequences, SequenceLookup } from '../mediation/needs.ts'
+import { SOAP_FAULT_CHECK } from '../mediation/soap-fault-check.ts'
+import { FORCE_ERROR_ON_SOAP_FAULT } from '../mediation/transport-properties.ts'
 import { EXTENSION_PREFIXES, type ExtensionFlow, isOfFlow } from '../mediation/sequence-files.ts'
 import type { SequenceSet } from '../mediation/sequence-files.ts'
 
@@ -66,7 +69,9 @@ export function mediationPlan(
     admission,
   } = api.mediation ?? NO_MEDIATION
   const own = new Map(sequences.map(sequence => [sequence.name, sequence]))
-  const lookup: SequenceLookup = name => own.get(name) ?? files.get(name)?.plan
+  const lookup: SequenceLookup = name => {
+    return own.get(name) ?? files.get(name)?.plan ?? (name === SOAP_FAULT_CHECK.name ? SOAP_FAULT_CHECK : undefined)
+  }
   const before = (flow: ExtensionFlow): readonly string[] => {
     return [...sequencesOfAll(flow, files), ...extensions[FLOWS[flow]], ...sequencesOfHome(api, flow, files)]
   }
@@ -85,17 +90,24 @@ export function mediationPlan(
       : { sequences: [...names, LAST_FAULT], needs: mostOf('heads', needsOf(names, lookup)) }
   // The sequence of the admission reads the body.
   const admitted = (own: FlowPlan): FlowPlan => (admission === undefined ? own : { ...own, needs: 'worker' })
-  const flowsWith = (operation: FlowNames, readsFirst: boolean): FlowsPlan => ({
-    request: admitted(flow([...request, ...operation.request, ...last])),
-    response: responseFlow([...(readsFirst ? first.response : []), ...response, ...operation.response]),
-    fault: faultFlow([...fault, ...operation.fault]),
-  })
+  const flowsWith = (operation: FlowNames, readsFirst: boolean): FlowsPlan => {
+    const requests = [...request, ...operation.request, ...last]
+    const checks = setsProperty(requests, lookup, FORCE_ERROR_ON_SOAP_FAULT) ? [SOAP_FAULT_CHECK.name] : []
+    return {
+      request: admitted(flow(requests)),
+      response: responseFlow([...checks, ...(readsFirst ? first.response : []), ...response, ...operation.response]),
+      fault: faultFlow([...fault, ...operation.fault]),
+    }
+  }
   const flows = flowsWith(NO_FLOW_NAMES, true)
   const keys = new Set([...Object.keys(byOperation), ...first.unread])
   const ofOperations = Array.from(keys, key => {
     return [key, flowsWith(byOperation[key] ?? NO_FLOW_NAMES, !first.unread.includes(key))] as const
   })
-  const known = sequences.map(sequence => withEndpointForms(sequence, endpoints))
+  const all = [flows, ...ofOperations.map(([, each]) => each)]
+  const checksFaults = all.some(each => each.response.sequences.includes(SOAP_FAULT_CHECK.name))
+  const ofApi = sequences.map(sequence => withEndpointForms(sequence, endpoints))
+  const known = checksFaults ? [...ofApi, SOAP_FAULT_CHECK] : ofApi
   const plan = { sequences: known, flows, byOperation: Object.fromEntries(ofOperations) }
   if (admission !== undefined) return { ...plan, admission }
   return isEmpty(flows) && ofOperations.every(([, each]) => isEmpty(each)) ? null : plan

@@ -7,6 +7,7 @@ import { FlowCounter } from '../mediation/flow-statistics.ts'
 import type { MessageFormats } from '../mediation/formats/message-formats.ts'
 import { MediationFault } from '../mediation/mediation-fault.ts'
 import type { BodySource, Message } from '../mediation/message.ts'
+import { isAccepted, sendLater } from '../mediation/accepted-requests.ts'
 import { fromTransfer, toTransfer } from '../mediation/message-transfer.ts'
 import type { TaskCall, TaskCallResults, TaskServices } from '../mediation/task-calls.ts'
 import { CallFailed } from '../runtime/call-channel.ts'
@@ -190,12 +191,24 @@ class Flow {
     return kind instanceof Promise ? kind.then(kind => this.#end(kind, message, own)) : this.#end(kind, message, own)
   }
 
-  #end(kind: FlowResult['kind'], message: Message, own: BodySource | null): FlowEnd {
+  #end(kind: FlowResult['kind'], message: Message, own: BodySource | null): FlowEnd | Promise<FlowEnd> {
+    if (this.#task.flow === 'request' && isAccepted(message, kind)) return this.#accept(kind, message)
     if (kind === 'drops') return plain({ kind })
     if (kind === 'faults') return plain(faultResult(message.fault!, message))
     try {
       const { value, transfer } = withOwnBuffer(this.#transferred(message, own, false))
       return { value: { kind, message: value, endpoint: message.endpoint } satisfies FlowResult, transfer }
+    } catch (error) {
+      if (!(error instanceof MediationFault)) throw error
+      return plain(faultResult(error.raised, message))
+    }
+  }
+
+  /** The client gets 202, as for a dropped message, and a task in the background sends what goes on. */
+  async #accept(kind: FlowResult['kind'], message: Message): Promise<FlowEnd> {
+    try {
+      if (kind === 'continues') await sendLater(message)
+      return plain({ kind: 'drops' })
     } catch (error) {
       if (!(error instanceof MediationFault)) throw error
       return plain(faultResult(error.raised, message))

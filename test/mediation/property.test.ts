@@ -145,16 +145,21 @@ testRefusals(REFUSED)
 
 for (const scope of ['axis2', 'axis2-client', 'default']) {
   test(`a property of the scope ${scope} without effect is a warning with a remedy`, async () => {
-    const { plan, warnings } = await parseFile(file(`<property name="OUT_ONLY" value="true" scope="${scope}"/>`))
+    const { plan, warnings } = await parseFile(file(`<property name="NO_KEEPALIVE" value="true" scope="${scope}"/>`))
     assert.deepEqual(
       [plan?.steps.length, warnings],
-      [1, ['one.xml:1: property/name: OUT_ONLY has no effect (send a copy with <clone>)']],
+      [
+        1,
+        [
+          'one.xml:1: property/name: NO_KEEPALIVE has no effect (remove it: the keys of [transport.passthru_http] limit idle connections)',
+        ],
+      ],
     )
   })
 }
 
 test('the steering properties of the scope default are warnings too', async () => {
-  const names = ['PRESERVE_WS_ADDRESSING', 'preserveProcessedHeaders', 'FORCE_ERROR_ON_SOAP_FAULT']
+  const names = ['PRESERVE_WS_ADDRESSING', 'preserveProcessedHeaders', 'disableAddressingForOutMessages']
   const steps = names.map(name => `<property name="${name}" value="true"/>`).join('')
   const { warnings } = await parseFile(file(steps))
   assert.deepEqual(
@@ -162,6 +167,23 @@ test('the steering properties of the scope default are warnings too', async () =
     names,
   )
 })
+
+for (const [name, wrong, right] of [
+  ['FORCE_SC_ACCEPTED', 'default', 'axis2'],
+  ['FORCE_POST_PUT_NOBODY', 'default', 'axis2'],
+  ['OUT_ONLY', 'axis2', 'default'],
+  ['FORCE_ERROR_ON_SOAP_FAULT', 'axis2', 'default'],
+] as const) {
+  test(`${name} in the scope ${wrong} is a warning that names the scope ${right}`, async () => {
+    const [said, ...others] = await Promise.all(
+      [wrong, right].map(
+        async scope => (await parseFile(file(`<property name="${name}" value="true" scope="${scope}"/>`))).warnings,
+      ),
+    )
+    assert.deepEqual(said, [`one.xml:1: property/name: ${name} has no effect in this scope (write scope="${right}")`])
+    assert.deepEqual(others, [[]])
+  })
+}
 
 test('the scope axis2-client is that of the transport', async () => {
   const { message } = await run('<property name="HTTP_METHOD" value="PUT" scope="axis2-client"/>')

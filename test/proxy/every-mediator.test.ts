@@ -276,6 +276,7 @@ const ELSEWHERE = [
     'accessClaim',
     'openApiContract',
     'graphqlQuery',
+    'soapFaultCheck',
     'cache',
   ],
 ]

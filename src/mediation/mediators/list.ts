@@ -37,6 +37,7 @@ import { rewrite } from './rewrite.ts'
 import { scatterGather } from './scatter-gather.ts'
 import { script } from './script.ts'
 import { send } from './send.ts'
+import { soapFaultCheck } from '../soap-fault-check.ts'
 import { sequence } from './sequence.ts'
 import { switchMediator } from './switch.ts'
 import { throwError } from './throw-error.ts'
@@ -56,6 +57,7 @@ export const MEDIATORS: readonly AnyMediator[] = [
     wellFormedBody,
     accessClaim,
     validateContract,
+    soapFaultCheck,
     checkQuery,
   ],
   ...[script, classMediator, validate],

@@ -1,5 +1,6 @@
 /** `<property>`: sets or removes a typed property of a scope; in the scope transport, a header field. */
 import type { XmlElement } from '../../config/xml.ts'
+import { sendAccepted } from '../accepted-requests.ts'
 import type { Expression } from '../expression.ts'
 import { fieldNameError } from '../field-rules.ts'
 import { type FlowNeeds, mostOf } from '../flow-plan.ts'
@@ -10,7 +11,7 @@ import { compileMatcher, parsePattern } from '../pattern.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
 import { convertIn, isOfType, PROPERTY_TYPES, type PropertyType } from '../property-type.ts'
 import { textOf } from '../value.ts'
-import { OF_WHOLE_MESSAGES, WITHOUT_EFFECT } from '../transport-properties.ts'
+import { acceptsRequest, OF_WHOLE_MESSAGES, ONLY_SCOPE, WITHOUT_EFFECT } from '../transport-properties.ts'
 import type { XmlElementNode } from '../xml-tree.ts'
 
 interface PropertySettings {
@@ -57,22 +58,29 @@ export const property = mediator<PropertySettings>({
 
   needs({ name, scope, value }, context) {
     const ofValue = needsOfValue(value, scope, context)
-    if (typeof name === 'string') return scope === 'axis2' && OF_WHOLE_MESSAGES.includes(name) ? 'worker' : ofValue
+    if (typeof name === 'string') {
+      const isOfWhole = (scope === 'axis2' && OF_WHOLE_MESSAGES.includes(name)) || acceptsRequest(scope, name)
+      return isOfWhole ? 'worker' : ofValue
+    }
     // The name may be that of a property which acts on whole messages.
     return scope === 'axis2' ? 'worker' : mostOf('heads', ofValue, context.expression(name))
   },
 
   compile({ name, scope, value: source }, context) {
     const nameOf = compileName(name, scope, source === null, context)
+    // A name that only the message tells sets a property like any other.
+    const accepts = typeof name === 'string' && acceptsRequest(scope, name)
     if (source === null) {
       return message => {
         const found = nameOf(message)
         if (found !== '') message.remove(scope, found)
+        if (accepts) message.sendsLater = ''
         return true
       }
     }
     const { from, type, pattern, group } = source
     const { warn } = context
+    const later = accepts ? context.define(sendAccepted) : ''
     const evaluate = 'kind' in from ? context.compileExpression(from) : () => ({ kind: 'xml', nodes: [from] }) as const
     const match = pattern === '' ? null : compileMatcher(pattern, warn)
     return message => {
@@ -89,6 +97,7 @@ export const property = mediator<PropertySettings>({
         warn(`the value of ${typeof name === 'string' ? `property ${name}` : 'the property'} is not a valid ${type}`)
         message.remove(scope, found)
       } else message.set(scope, found, converted)
+      if (accepts) message.sendsLater = textOf(converted) === 'true' ? later : ''
       return true
     }
   },
@@ -107,6 +116,8 @@ function checkName(
   const isSteering = scope === 'axis2' || scope === 'default'
   if (isSteering && Object.hasOwn(WITHOUT_EFFECT, name)) {
     parser.warn(element, 'name', `${name} has no effect`, WITHOUT_EFFECT[name]!)
+  } else if (isSteering && Object.hasOwn(ONLY_SCOPE, name) && ONLY_SCOPE[name] !== scope) {
+    parser.warn(element, 'name', `${name} has no effect in this scope`, `write scope="${ONLY_SCOPE[name]}"`)
   }
   return why === ''
 }

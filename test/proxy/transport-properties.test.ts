@@ -1,0 +1,146 @@
+/** Properties that steer the transport: requests that get 202 at once, SOAP Faults as faults, left out bodies. */
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import type { FlowTexts } from '../harness/flows.ts'
+import { startGateway } from '../harness/gateway.ts'
+import { connectPeer, eventually } from '../harness/peers.ts'
+import { loadProject } from '../harness/project-flows.ts'
+import { takeResponse } from '../harness/responses.ts'
+import { address, says, startBackend, startCalls } from '../harness/sequence-calls.ts'
+import { file } from '../mediation/test-sequences.ts'
+
+const ACCEPTED = '<property name="FORCE_SC_ACCEPTED" value="true" scope="axis2"/>'
+const OUT_ONLY = '<property name="OUT_ONLY" value="true"/>'
+const NOT_SEEN = '<property name="X-Response" value="yes" scope="transport"/>'
+
+/** [what, request flow, of the port of the backend; status of the client, path that the backend gets]. */
+const ACCEPTED_FLOWS: readonly (readonly [string, (port: number) => string, number, string | null])[] = [
+  ['a request to the endpoint of the API', () => ACCEPTED, 202, '/x'],
+  ['a request that <send> sends', port => `${ACCEPTED}<send>${address(port, '/far')}</send>`, 202, '/far/x'],
+  ['a request of a template', () => `${ACCEPTED}<property name="a" value="b"/>`, 202, '/x'],
+  ['a request with OUT_ONLY', () => OUT_ONLY, 202, '/x'],
+  ['a response of the flow', () => `${ACCEPTED}<respond/>`, 202, null],
+  ['a response of a flow with OUT_ONLY', () => `${OUT_ONLY}<respond/>`, 200, null],
+  [
+    'a request whose property was removed',
+    () => `${ACCEPTED}<property name="FORCE_SC_ACCEPTED" scope="axis2" action="remove"/>`,
+    200,
+    '/x',
+  ],
+  ['a request with the value false', () => ACCEPTED.replace('true', 'false'), 200, '/x'],
+  ['a fault of the flow', () => `${ACCEPTED}<throwError type="T" errorMessage="m"/>`, 500, null],
+]
+for (const [what, request, expected, path] of ACCEPTED_FLOWS) {
+  test(`${what} is ${expected} for the client`, async t => {
+    const backend = await startBackend(t, { '/x': says(200, '{}'), '/far/x': says(200, '{}') })
+    const texts: FlowTexts = { request: request(backend.port) }
+    const { ask } = await startCalls(t, texts, backend.port)
+    const [status, body] = await ask('POST /a/x', '{"a":1}')
+    assert.equal(status, expected)
+    if (status === 202) assert.equal(body, '')
+    if (path === null) assert.equal(backend.received.length, 0)
+    else await eventually('the request has come', () => backend.received.length === 1)
+    assert.deepEqual(
+      backend.received.map(({ target, body }) => [target, body]),
+      path === null ? [] : [[path, '{"a":1}']],
+    )
+  })
+}
+
+test('a client gets 202 while its backend stays silent, and its long body goes on', async t => {
+  const backend = await startBackend(t, { '/x': () => null })
+  const { ask } = await startCalls(t, { request: ACCEPTED, response: NOT_SEEN }, backend.port)
+  const long = JSON.stringify('a'.repeat(1_000_000))
+  assert.deepEqual(await ask('POST /a/x', long), [202, ''])
+  await eventually('the request has come', () => backend.received.length === 1)
+  assert.equal(backend.received[0]!.body.length, long.length)
+})
+
+for (const [method, expected] of [
+  ['POST', ''],
+  ['PUT', ''],
+  ['PATCH', '{"a":1}'],
+] as const) {
+  test(`FORCE_POST_PUT_NOBODY sends ${method} with the body ${expected}`, async t => {
+    const backend = await startBackend(t, { '/x': says(200, '{}') })
+    const request = '<property name="FORCE_POST_PUT_NOBODY" value="true" scope="axis2"/>'
+    const { ask } = await startCalls(t, { request }, backend.port)
+    assert.deepEqual(await ask(`${method} /a/x`, '{"a":1}'), [200, '{}'])
+    assert.equal(backend.received[0]!.body, expected)
+  })
+}
+
+test('FORCE_POST_PUT_NOBODY leaves the body of a response', async t => {
+  const backend = await startBackend(t, {})
+  const request = '<property name="FORCE_POST_PUT_NOBODY" value="true" scope="axis2"/><respond/>'
+  const { ask } = await startCalls(t, { request }, backend.port)
+  assert.deepEqual(await ask('POST /a/x', '{"a":1}'), [200, '{"a":1}'])
+})
+
+const SOAP = 'http://schemas.xmlsoap.org/soap/envelope/'
+const envelope = (content: string) => `<s:Envelope xmlns:s="${SOAP}"><s:Body>${content}</s:Body></s:Envelope>`
+const FAULT = envelope('<s:Fault><faultcode>s:Server</faultcode><faultstring>broken</faultstring></s:Fault>')
+const XML = 'Content-Type: text/xml\r\n'
+const FORCED = '<property name="FORCE_ERROR_ON_SOAP_FAULT" value="true"/>'
+const WORDED = '<property name="X-Code" expression="$ctx:ERROR_CODE" scope="transport"/>'
+
+/** A gateway with the project of one API, whose paths end in a Fault, another envelope and JSON. */
+async function startSoap(t: TestContext, request: (port: number) => string) {
+  const backend = await startBackend(t, {
+    '/fault': says(500, FAULT, XML),
+    '/fault-as-200': says(200, FAULT, XML),
+    '/fine': says(200, envelope('<a/>'), XML),
+    '/json': says(200, '{"a":1}'),
+  })
+  const flows = {
+    'Sequences/in-sequence/in.xml': file(request(backend.port), 'in'),
+    'Sequences/fault-sequence/out.xml': file(WORDED, 'out'),
+  }
+  const endpointConfig = { endpoint_type: 'http', production_endpoints: { url: 'http://backend.example' } }
+  const { said, mediation, sequences } = await loadProject(t, { endpointConfig }, flows)
+  assert.deepEqual(said, [])
+  const faults = { sequences: [...sequences.files.values()].map(({ plan }) => plan), aiSequence: '' }
+  const gateway = await startGateway([{ context: '/a', port: backend.port, overrides: { mediation } }], { faults })
+  t.after(() => gateway.stop())
+  return async (path: string) => {
+    const client = await connectPeer(gateway.port)
+    t.after(() => client.destroy())
+    client.send(`GET /a${path} HTTP/1.1\r\nHost: gateway\r\n\r\n`)
+    const { status, fields, body } = await takeResponse(client)
+    return [status, fields.get('x-code')?.[0] ?? '', body] as const
+  }
+}
+
+test('FORCE_ERROR_ON_SOAP_FAULT makes a SOAP Fault of the backend a fault of the API', async t => {
+  const ask = await startSoap(t, () => FORCED)
+  for (const path of ['/fault', '/fault-as-200']) {
+    const [status, code, body] = await ask(path)
+    assert.deepEqual([status, code], [500, '500000'], path)
+    assert.match(body, /500000/)
+    assert.doesNotMatch(body, /broken/)
+  }
+  assert.deepEqual(await ask('/fine'), [200, '', envelope('<a/>')])
+  assert.deepEqual(await ask('/json'), [200, '', '{"a":1}'])
+})
+
+test('a SOAP Fault passes where the property is false or absent', async t => {
+  for (const request of [FORCED.replace('"true"', '"false"'), '<property name="a" value="b"/>']) {
+    const ask = await startSoap(t, () => request)
+    assert.deepEqual(await ask('/fault'), [500, '', FAULT])
+  }
+})
+
+const CALLED = ['call', 'call blocking="true"'] as const
+for (const opened of CALLED) {
+  test(`FORCE_ERROR_ON_SOAP_FAULT makes a SOAP Fault that <${opened}> gets a fault`, async t => {
+    const backend = await startBackend(t, { '/x': says(200, FAULT, XML) })
+    const request = `${FORCED}<${opened}>${address(backend.port)}</call><respond/>`
+    const { ask } = await startCalls(
+      t,
+      { request, fault: `${WORDED}<property name="HTTP_SC" value="418" scope="axis2"/><respond/>` },
+      backend.port,
+    )
+    const [status] = await ask()
+    assert.equal(status, 418)
+  })
+}
