@@ -148,7 +148,7 @@ function parseJson(text: string): unknown {
 }
 
 /** Over TLS or to this machine, without credentials in the URL. */
-function isSafeTokenUrl(text: string): boolean {
+export function isSafeTokenUrl(text: string): boolean {
   const url = URL.parse(text)
   if (url === null || url.username !== '' || url.password !== '' || url.hash !== '') return false
   if (url.protocol === 'https:') return true

@@ -98,11 +98,19 @@ export type BackendCredentialPlan =
 
 /** How the control thread gets an access token for a backend (RFC 6749 4.4). Holds a secret. */
 export interface BackendTokenPlan {
-  /** As in `BackendCredentialPlan`. */
+  /** As in `BackendCredentialPlan`, or that of an endpoint of sequences. */
   readonly key: string
   readonly tokenUrl: string
   readonly clientId: string
   readonly clientSecret: string
   readonly scopes: readonly string[]
   readonly parameters: Readonly<Record<string, string>>
+  /** Left out: client credentials. Others are RFC 6749 4.3 and 6. */
+  readonly grant?:
+    | { readonly kind: 'password'; readonly username: string; readonly password: string }
+    | { readonly kind: 'refresh_token'; readonly refreshToken: string }
+  /** The form has the credentials of the client (RFC 6749 2.3.1). Left out: Authorization has them. */
+  readonly inForm?: true
+  /** Further fields of the request, in lower case. Left out: none. */
+  readonly headers?: Readonly<Record<string, string>>
 }

@@ -40,8 +40,8 @@ function requestsOf(form: EndpointForm, files: EndpointFiles): EndpointForm | nu
 }
 
 /** Method and address are for the reactor alone, which knows them by the name. */
-function changesRequests({ format, properties }: EndpointForm): boolean {
-  return format !== 'kept' || properties !== undefined
+function changesRequests({ format, properties, oauth }: EndpointForm): boolean {
+  return format !== 'kept' || properties !== undefined || oauth !== undefined
 }
 
 /** An endpoint of a file, or a group that names files. */

@@ -39,7 +39,7 @@ export function groupOf(
   if (endpoints.length === 0 || endpoints.length > ENDPOINTS_MAX) {
     return { expected: `expected 1 to ${ENDPOINTS_MAX} endpoints`, hint: 'write each in an <endpoint>' }
   }
-  const [{ method, format, appendsPath, properties }] = members as [EndpointForm]
+  const [{ method, format, appendsPath, properties, oauth }] = members as [EndpointForm]
   if (members.some(other => other.method !== method || other.format !== format)) {
     return { expected: 'has endpoints of different methods or formats', hint: 'give all of them the same one' }
   }
@@ -48,6 +48,9 @@ export function groupOf(
   }
   if (members.some(other => JSON.stringify(other.properties) !== JSON.stringify(properties))) {
     return { expected: 'has endpoints with different properties', hint: 'set the properties of the group instead' }
+  }
+  if (members.some(other => JSON.stringify(other.oauth) !== JSON.stringify(oauth))) {
+    return { expected: 'has endpoints with different OAuth', hint: 'give all of them the same client and token URL' }
   }
   const [{ pieces }] = whole as [Part]
   if (whole.some(part => JSON.stringify(part.pieces) !== JSON.stringify(pieces))) {
@@ -58,7 +61,8 @@ export function groupOf(
     ...(whole.every(({ part }) => part.size === 1) ? {} : { parts: whole.map(({ part }) => part) }),
   }
   const behind = pieces.length === 0 ? {} : { pieces }
-  const form: EndpointForm = { method, format, appendsPath, address: { kind: 'urls', endpoints: group, ...behind } }
+  const address = { kind: 'urls', endpoints: group, ...behind } as const
+  const form: EndpointForm = { method, format, appendsPath, address, ...(oauth === undefined ? {} : { oauth }) }
   return properties === undefined ? form : { ...form, properties }
 }
 

@@ -1,5 +1,5 @@
 /** Parses `<endpoint>`, in sequences and in files of endpoints, in the primary. */
-import { createHash } from 'node:crypto'
+import { createHash, createHmac, randomBytes } from 'node:crypto'
 import {
   DEFAULT_ENDPOINT_SETTINGS,
   type EndpointSettings,
@@ -140,10 +140,17 @@ export function parseNamedEndpoint(root: XmlElement, name: string, parser: Parse
   return parseForm(root, parser, 'file')
 }
 
-/** Properties have no part in it, because they may be secrets: reactors know method and address alone by the name. */
+/** No hash of a secret that somebody could guess leaves the process. */
+const NAME_KEY = randomBytes(32)
+
+/**
+ * Properties have no part in it, because they may be secrets: reactors know method, address and token alone by the
+ * name. With OAuth it is another one after a start.
+ */
 function nameOf(form: EndpointForm): string {
   const text = JSON.stringify(form, (key, value: unknown) => (key === 'properties' ? undefined : value))
-  return `inline-${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
+  const hash = text.includes('"clientSecret":') ? createHmac('sha256', NAME_KEY) : createHash('sha256')
+  return `inline-${hash.update(text).digest('hex').slice(0, 16)}`
 }
 
 /** Where an endpoint stands: in a group it may be out of use for longer, because there are others. */
@@ -209,7 +216,7 @@ function parseSingle(element: XmlElement, parser: Parser, place: Place): Endpoin
   const own = { method: format === 'get' ? 'GET' : method.toUpperCase(), format, appendsPath: !isHttp, address }
   const [known] = credentials
   if (credentials.length > 0 && known === undefined) return undefined
-  const form = withProperties(own, known === undefined ? [] : [known])
+  const form = { ...own, ...known }
   return place === 'file' ? { ...form, asMember: settings.inGroup } : form
 }
 

@@ -1,5 +1,6 @@
 /** Properties that an endpoint sets on the requests for it, and `<authentication>`, which sets Authorization. */
 import type { XmlElement } from '../config/xml.ts'
+import { parseOAuth } from './endpoint-oauth.ts'
 import type { EndpointForm, EndpointProperty } from './endpoint-plan.ts'
 import type { Expression } from './expression.ts'
 import { compileExpression, type Evaluate } from './expression-compiler.ts'
@@ -8,7 +9,16 @@ import type { SequenceParser } from './sequence-parser.ts'
 
 type Parser = Pick<
   SequenceParser,
-  'error' | 'checkAttributes' | 'checkElements' | 'only' | 'required' | 'choice' | 'valueOrExpression' | 'expressionIn'
+  | 'error'
+  | 'warn'
+  | 'checkAttributes'
+  | 'checkElements'
+  | 'checkNoText'
+  | 'only'
+  | 'required'
+  | 'choice'
+  | 'valueOrExpression'
+  | 'expressionIn'
 >
 
 /** `<property>` within `<endpoint>`. Undefined after an error. */
@@ -22,16 +32,26 @@ export function parseEndpointProperty(element: XmlElement, parser: Parser): Endp
   return { name, scope: SCOPES.get(scope)!, value }
 }
 
+/** What `<authentication>` adds to the form of an endpoint. */
+type Authentication = Pick<EndpointForm, 'properties' | 'oauth'>
+
 /** `<authentication>` within `<http>`. Undefined after an error. No diagnostic shows user or password. */
-export function parseAuthentication(element: XmlElement, parser: Parser): EndpointProperty | undefined {
+export function parseAuthentication(element: XmlElement, parser: Parser): Authentication | undefined {
   parser.checkElements(element, ['basicAuth', 'oauth'])
-  const other = parser.only(element, 'oauth')
-  if (other !== undefined) {
-    const hint = 'ask for the token with <call> and set Authorization, or use the endpoint security of the API'
-    return parser.error(other, '', 'is not supported', hint)
+  const [token, basic] = [parser.only(element, 'oauth'), parser.only(element, 'basicAuth')]
+  if (token !== undefined && basic !== undefined) {
+    return parser.error(token, '', 'stands beside <basicAuth>', 'remove one of them')
   }
-  const basic = parser.only(element, 'basicAuth')
-  if (basic === undefined) return parser.error(element, '', 'is empty', 'add <basicAuth>')
+  if (token !== undefined) {
+    const oauth = parseOAuth(token, parser)
+    return oauth === undefined ? undefined : { oauth }
+  }
+  if (basic === undefined) return parser.error(element, '', 'is empty', 'add <basicAuth> or <oauth>')
+  const property = parseBasic(basic, parser)
+  return property === undefined ? undefined : { properties: [property] }
+}
+
+function parseBasic(basic: XmlElement, parser: Parser): EndpointProperty | undefined {
   parser.checkElements(basic, ['username', 'password'])
   const [user, password] = ['username', 'password'].map(name => textOf(basic, name, parser))
   if (user === undefined || password === undefined) return undefined

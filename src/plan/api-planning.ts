@@ -13,6 +13,7 @@ import {
 import { apiPaths } from '../apis/api-paths.ts'
 import { withMembers } from '../mediation/endpoint-groups.ts'
 import { type EndpointAddress, type EndpointForm, memberName } from '../mediation/endpoint-plan.ts'
+import type { BackendTokenPlan } from '../auth/auth-plan.ts'
 import { allocateApiMetrics, API_ROWS_END, clearApiRow, FIRST_API_ROW, OTHER_APIS_ROW } from '../observe/api-metrics.ts'
 import { NO_SEQUENCES, type SequenceSet } from '../mediation/sequence-files.ts'
 import { EndpointTable } from '../proxy/target/endpoint-table.ts'
@@ -57,6 +58,8 @@ interface PlannedApi {
 /** The endpoints of sequences, and the owners of their slots. */
 interface PlannedSequenceEndpoints {
   readonly plans: SequenceEndpointsPlan
+  /** The access tokens that the control thread gets for them. */
+  readonly tokens: readonly BackendTokenPlan[]
   readonly routes: readonly string[]
   readonly endpoints: readonly string[]
 }
@@ -232,10 +235,13 @@ export class ApiPlanner {
       return { kind: 'dynamic', pieces, ...slots, ...own, ...(kept === undefined ? {} : { kept }) }
     }
     const plans: [string, SequenceEndpointPlan][] = []
-    for (const [name, { method, appendsPath, address }] of forms) {
-      plans.push([name, { method, appendsPath, address: planAddress(name, address) }])
+    const tokens: BackendTokenPlan[] = []
+    for (const [name, { method, appendsPath, address, oauth }] of forms) {
+      const token = oauth === undefined ? {} : { token: `sequences ${name}` }
+      if (oauth !== undefined) tokens.push({ key: token.token!, ...oauth })
+      plans.push([name, { method, appendsPath, address: planAddress(name, address), ...token }])
     }
-    return { plans: Object.fromEntries(plans), ...owners }
+    return { plans: Object.fromEntries(plans), tokens, ...owners }
   }
 
   /** Adds the owners of its slots to `owners`. */
@@ -317,7 +323,8 @@ function endpointForms(definitions: readonly ApiDefinition[], sequences: Sequenc
 
 /** True if a sequence sends requests over TLS, or may do so because its messages choose the address. */
 export function sequencesMayUseTls(definitions: readonly ApiDefinition[], sequences: SequenceSet): boolean {
-  return Array.from(endpointForms(definitions, sequences).values()).some(({ address }) => {
+  return Array.from(endpointForms(definitions, sequences).values()).some(({ address, oauth }) => {
+    if (oauth !== undefined && /^https:/i.test(oauth.tokenUrl)) return true
     if (address.kind === 'urls') return address.endpoints.endpoints.some(({ url }) => /^https:/i.test(url))
     return address.kind === 'message' || !/^http:/i.test(address.origin)
   })

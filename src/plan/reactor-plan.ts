@@ -53,6 +53,8 @@ export interface SequenceEndpointPlan {
   /** Path and query of the message follow those of the endpoint. */
   readonly appendsPath: boolean
   readonly address: SequenceAddressPlan
+  /** Key of the BackendTokenPlan of its access tokens; left out: it needs none. */
+  readonly token?: string
 }
 
 /**

@@ -24,6 +24,7 @@ export function controlPlan(
 ): ControlPlan {
   const { configuration } = active.configured
   const { issuers } = authPlan(configuration)
+  const { byDefinition, ofSequences } = active.planned
   const clients = active.tls?.plans.clients ?? []
   return {
     configuration,
@@ -38,7 +39,7 @@ export function controlPlan(
     ownIssuer: issuers.find(({ isOwn }) => isOwn)!.issuer,
     takesIssuer: takesIssuer(active),
     issuers,
-    backends: backendTokenPlans([...active.planned.byDefinition.keys()]),
+    backends: [...backendTokenPlans([...byDefinition.keys()]), ...ofSequences.tokens],
     management: managementPlan(configuration, active.tls?.plans ?? null),
     declared: applicationRecords(active.declared, configuration),
     throttling: throttlePlan(configuration, active.policies),

@@ -186,7 +186,8 @@ export class Node {
     const starting = this.#startControl(home)
     if (this.#parts.plans.length === 0) return { ...(await starting), ports: [] }
     // Where every API is open, and no issuer comes from the database, reactors need not wait for the control thread.
-    const needsTokens = home.active.planned.apis.some(({ access }) => access.schemes.length > 0)
+    const { apis, ofSequences } = home.active.planned
+    const needsTokens = apis.some(({ access }) => access.schemes.length > 0) || ofSequences.tokens.length > 0
     if (needsTokens || takesIssuer(home.active)) await starting
     const [ports, started] = await Promise.all([this.#startReactors(home), starting])
     return { ...started, ports }

@@ -29,6 +29,7 @@ import type { Admission, MediationServices } from '../proxy/mediated/mediation-s
 import { MountedCalls, type MountedServices } from '../proxy/mediated/mounted-calls.ts'
 import { MountedTarget } from '../proxy/mediated/mounted-target.ts'
 import { OwnTargets } from '../proxy/mediated/own-targets.ts'
+import type { TokenSource } from '../proxy/mediated/sequence-endpoint.ts'
 import { TaskCallsServer } from '../proxy/mediated/task-calls-server.ts'
 import { WorkerMediation } from '../proxy/mediated/worker-mediation.ts'
 import { type Pipeline, refuse, refuseAtOnce, refuseRaised, respondWith } from '../proxy/pipeline.ts'
@@ -55,6 +56,8 @@ interface ReactorMediationOptions {
   readonly sequences: CompiledSequences
   /** Null: flows are not counted. */
   readonly statistics: FlowStatistics | null
+  /** Access tokens for endpoints of sequences, by the key of their plan. */
+  readonly tokensOf: (key: string) => TokenSource
   /** Exists when the first request comes. */
   readonly pipeline: () => Pipeline
   readonly throttle: () => Throttle
@@ -86,7 +89,7 @@ export class ReactorMediation {
     this.#options = options
     this.#bodyChecks = plan.bodyChecks
     this.#store = new BodyStore(plan.bodies)
-    this.#targets = new SequenceTargets(pools, endpoints)
+    this.#targets = new SequenceTargets(pools, endpoints, options.tokensOf)
     this.#targets.prepare(plan.sequenceEndpoints)()
     const calls = new MountedCalls()
     const receive: MountedCalls['receive'] = (message, reply) => calls.receive(message, reply)

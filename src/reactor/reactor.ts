@@ -167,6 +167,7 @@ export class Reactor implements ConnectionCallbacks {
       endpoints: this.#endpoints,
       sequences: this.#sequences,
       statistics: this.#statistics,
+      tokensOf: key => this.#auth.backend.tokenFor(key),
       pipeline: () => this.#pipeline,
       throttle: () => this.#throttle,
       traces: this.#options.traces,

@@ -13,6 +13,7 @@ import {
   joinTargets,
   type ResolvedEndpoint,
   type SequenceEndpoints,
+  type TokenSource,
 } from '../proxy/mediated/sequence-endpoint.ts'
 import { ConnectionPool, type PoolContext } from '../proxy/target/connection-pool.ts'
 import { Endpoint } from '../proxy/target/endpoint.ts'
@@ -31,6 +32,8 @@ interface BuiltEndpoint {
   readonly address: SequenceAddressPlan
   /** Null for a dynamic address. */
   readonly target: Target | null
+  /** Null: requests need no token. */
+  readonly tokens: TokenSource | null
 }
 
 /** Addresses that messages chose, kept with their idle connections. */
@@ -42,6 +45,7 @@ const URL_PARTS = /^(https?):\/\/((?:\[[\da-f:.]+\]|[\w.-]+)(?::\d{1,5})?)((?:[/
 export class SequenceTargets implements SequenceEndpoints {
   readonly #shared: PoolContext
   readonly #states: EndpointTable
+  readonly #tokensOf: (key: string) => TokenSource
   #plans: SequenceEndpointsPlan = {}
   #built: ReadonlyMap<string, BuiltEndpoint> = new Map()
   /** By all properties of a route. */
@@ -58,9 +62,11 @@ export class SequenceTargets implements SequenceEndpoints {
   #hits = 0
   #misses = 0
 
-  constructor(shared: PoolContext, states: EndpointTable) {
+  /** `tokensOf`: access tokens by the key of their plan. */
+  constructor(shared: PoolContext, states: EndpointTable, tokensOf: (key: string) => TokenSource) {
     this.#shared = shared
     this.#states = states
+    this.#tokensOf = tokensOf
   }
 
   /** Builds the endpoints of a plan, and throws where that fails. The returned function applies them. */
@@ -68,9 +74,10 @@ export class SequenceTargets implements SequenceEndpoints {
     if (JSON.stringify(plans) === JSON.stringify(this.#plans)) return () => undefined
     const pools = new Map<string, ConnectionPool>()
     const built = new Map(
-      Object.entries(plans).map(([name, { method, appendsPath, address }]) => {
+      Object.entries(plans).map(([name, { method, appendsPath, address, token }]) => {
         const ending = appendsPath ? null : endingOf(address)
-        return [name, { method, ending, address, target: this.#targetOf(name, address, pools) }] as const
+        const tokens = token === undefined ? null : this.#tokensOf(token)
+        return [name, { method, ending, address, target: this.#targetOf(name, address, pools), tokens }] as const
       }),
     )
     return () => {
@@ -91,6 +98,11 @@ export class SequenceTargets implements SequenceEndpoints {
   resolve(name: string, message: TransferredMessage): ResolvedEndpoint | string {
     const built = this.#built.get(name)
     if (built === undefined) return 'there is no such endpoint'
+    const resolved = this.#resolve(name, built, message)
+    return built.tokens === null || typeof resolved === 'string' ? resolved : { ...resolved, tokens: built.tokens }
+  }
+
+  #resolve(name: string, built: BuiltEndpoint, message: TransferredMessage): ResolvedEndpoint | string {
     const { address, target, ending } = built
     const appended = ending ?? message.target
     const method = built.method === '' ? message.method : built.method

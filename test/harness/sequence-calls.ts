@@ -1,6 +1,7 @@
 /** Gateways whose sequences call backends, and backends that respond by path. */
 import type { TestContext } from 'node:test'
 import { type ApiDefinition, LONE_ENDPOINT_SETTINGS, NO_ENDPOINTS } from '../../src/apis/api-definition.ts'
+import type { BackendTokenPlan } from '../../src/auth/auth-plan.ts'
 import type { ApiMediationPlan } from '../../src/mediation/flow-plan.ts'
 import type { EndpointFiles } from '../../src/mediation/endpoint-files.ts'
 import { withEndpointForms } from '../../src/mediation/endpoint-forms.ts'
@@ -78,6 +79,22 @@ export function planEndpoints(
   named: NamedEndpoints = {},
   profiles: ProxyProfiles = { plain: [], secured: [] },
 ): SequenceEndpointsPlan {
+  const { plans } = planSequences(sequences, named, profiles)
+  const text = JSON.stringify(plans, (key, value: unknown) =>
+    (key === 'slot' || key === 'routeSlot') && typeof value === 'number' ? value + FIRST_SLOT : value,
+  )
+  return JSON.parse(text) as SequenceEndpointsPlan
+}
+
+/** The access tokens that endpoints of sequences need. */
+export function planTokens(
+  sequences: readonly SequencePlan[],
+  named: NamedEndpoints = {},
+): readonly BackendTokenPlan[] {
+  return planSequences(sequences, named, { plain: [], secured: [] }).tokens
+}
+
+function planSequences(sequences: readonly SequencePlan[], named: NamedEndpoints, profiles: ProxyProfiles) {
   const endpoints = filesOf(named)
   const direct = { proxyFor: () => null, profiles, errors: [], warnings: [] }
   const mediation = { sequences, extensions: NO_NAMES, policies: NO_NAMES, byOperation: {} }
@@ -87,10 +104,7 @@ export function planEndpoints(
     ...{ definitions: [definition], proxies: direct, cors: OPEN_CORS, allowedScopes: [] },
     ...{ sequences: { ...NO_SEQUENCES, endpoints }, needsOf },
   })
-  const text = JSON.stringify(ofSequences.plans, (key, value: unknown) =>
-    (key === 'slot' || key === 'routeSlot') && typeof value === 'number' ? value + FIRST_SLOT : value,
-  )
-  return JSON.parse(text) as SequenceEndpointsPlan
+  return ofSequences
 }
 
 function filesOf(named: NamedEndpoints): EndpointFiles {

@@ -8,6 +8,13 @@ import { errorsOf, file, parseFile, planOf } from './test-sequences.ts'
 const call = (endpoint: string) => `<call><endpoint>${endpoint}</endpoint></call>`
 const urls = (...of: readonly string[]) => of.map(url => `<endpoint><address uri="${url}"/></endpoint>`).join('')
 const failover = (members: string) => `<failover>${members}</failover>`
+const http = (grant: string) =>
+  `<http uri-template="http://h"><authentication><oauth>${grant}</oauth></authentication></http>`
+const oauth = (grant: string) => call(http(grant))
+const client = (inner: string) => oauth(`<clientCredentials>${inner}</clientCredentials>`)
+const PAIR = '<clientId>c</clientId><clientSecret>s</clientSecret>'
+const URL_PAIR = `${PAIR}<tokenUrl>https://h/t</tokenUrl>`
+const protectedHttp = http(`<clientCredentials>${URL_PAIR}</clientCredentials>`)
 
 const refused: readonly (readonly [steps: string, expected: string])[] = [
   ['<call><endpoint/></call>', 'endpoint: is empty'],
@@ -66,9 +73,49 @@ const refused: readonly (readonly [steps: string, expected: string])[] = [
   [call('<http uri-template="ftp://{uri.var.a}/"/>'), 'http/uri-template: must be an http or https URL'],
   [call('<http uri-template="http://h" method="trace"/>'), 'http/method: expected one of'],
   [call('<http uri-template="http://h"><authentication/></http>'), 'authentication: is empty'],
+  [oauth(''), 'oauth: is empty'],
+  [oauth('<implicit/>'), 'implicit: is not an element of <oauth>'],
+  [oauth('<clientCredentials/><passwordCredentials/>'), 'passwordCredentials: is a second grant'],
   [
-    call('<http uri-template="http://h"><authentication><oauth><clientCredentials/></oauth></authentication></http>'),
-    'oauth: is not supported',
+    call(`<http uri-template="http://h"><authentication><basicAuth/><oauth/></authentication></http>`),
+    'oauth: stands beside <basicAuth>',
+  ],
+  [client(''), 'clientCredentials/clientId: is missing'],
+  [client('<clientId>c</clientId>'), 'clientCredentials/clientSecret: is missing'],
+  [client(`${PAIR}`), 'clientCredentials/tokenUrl: is missing'],
+  [client(`${PAIR}<tokenUrl>http://h/t</tokenUrl>`), 'tokenUrl: must be https, or lead to this machine'],
+  [client(`${PAIR}<tokenUrl>https://u:p@h/t</tokenUrl>`), 'tokenUrl: must be https, or lead to this machine'],
+  [client(`${URL_PAIR}<authMode>both</authMode>`), 'authMode: expected header or payload'],
+  [client(`${URL_PAIR}<username>u</username>`), 'username: is not an element of <clientCredentials>'],
+  [client(`${URL_PAIR}<proxyConfigs/>`), 'proxyConfigs: is not an element of <clientCredentials>'],
+  [client('<clientId>{json-eval($.id)}</clientId>'), 'clientId: depends on messages'],
+  [client('<clientId>{concat(}</clientId>'), 'clientId: is not valid XPath'],
+  [client("<clientId>{get-property('env', 'SLUICE_TEST_NONE')}</clientId>"), 'clientId: reads SLUICE_TEST_NONE, which'],
+  [
+    client(`<clientId>${'c'.repeat(1025)}</clientId><clientSecret>s</clientSecret>`),
+    'clientId: is longer than 1024 characters',
+  ],
+  [
+    client(`${URL_PAIR}<requestParameters><parameter name="grant_type">x</parameter></requestParameters>`),
+    'parameter/name: is set by the gateway',
+  ],
+  [client(`${URL_PAIR}<customHeaders><header>x</header></customHeaders>`), 'header/name: is missing'],
+  [
+    client(`${URL_PAIR}<customHeaders><header name="Host">x</header></customHeaders>`),
+    'header/name: is set by the gateway',
+  ],
+  [
+    client(`${URL_PAIR}<customHeaders><header name="a b">x</header></customHeaders>`),
+    'header: cannot stand in a header',
+  ],
+  [
+    oauth(`<passwordCredentials>${URL_PAIR}<username>u</username></passwordCredentials>`),
+    'passwordCredentials/password: is missing',
+  ],
+  [oauth(`<authorizationCode>${URL_PAIR}</authorizationCode>`), 'authorizationCode/refreshToken: is missing'],
+  [
+    call(failover(`<endpoint><http uri-template="http://h"/></endpoint><endpoint>${protectedHttp}</endpoint>`)),
+    'failover: has endpoints with different OAuth',
   ],
   [
     call(
@@ -340,4 +387,19 @@ test('attributes of exported endpoints without an effect here are accepted, with
     const set = retries.replace('<disabledErrorCodes/>', '<enabledErrorCodes>101503</enabledErrorCodes>')
     assert.equal((await endpointWarnings(one('statistics="enable" encoding="UTF-16"', set))).length, 3)
   }
+})
+
+test('no diagnostic and no name of an endpoint shows a secret of its OAuth', async () => {
+  const of = (secret: string) => client(`${URL_PAIR.replace('>s<', `>${secret}<`)}`)
+  const names = await Promise.all(
+    ['hunter2', 'hunter3'].map(async secret => (await planOf(of(secret))).endpoints!.map(({ name }) => name)),
+  )
+  assert.notDeepEqual(names[0], names[1])
+  const errors = await errorsOf(client('<clientSecret>hunter2</clientSecret><tokenUrl>http://h/?hunter2</tokenUrl>'))
+  assert.ok(errors.length > 0 && !errors.join().includes('hunter2'), errors.join())
+})
+
+test('time-outs of the connection to a token endpoint are warnings', async () => {
+  const { warnings } = await parseFile(file(client(`${URL_PAIR}<connectionTimeout>5</connectionTimeout>`)))
+  assert.match(warnings.join(), /connectionTimeout: has no effect/)
 })

@@ -1,6 +1,7 @@
 /**
- * Gets access tokens for protected backends by client credentials (RFC 6749 4.4) and caches them for all reactors until
- * shortly before they expire. A token that a backend rejected is replaced.
+ * Gets access tokens for protected backends (RFC 6749 4.3, 4.4, 6) and caches them for all reactors until shortly
+ * before they expire. A token that a backend rejected is replaced. So is the configured refresh token by another one
+ * that the server returns.
  */
 import type { BackendTokenPlan } from '../../auth/auth-plan.ts'
 import { basicAuthorization } from '../../auth/basic-credentials.ts'
@@ -33,6 +34,8 @@ export class BackendTokenClient {
   #plans: ReadonlyMap<string, BackendTokenPlan> = new Map()
   /** By the plan of the endpoint as JSON: other credentials or scopes mean another token. */
   readonly #cache = new Map<string, CachedToken>()
+  /** Refresh tokens in the place of configured ones, by the same keys (RFC 6749 6). */
+  readonly #refreshTokens = new Map<string, string>()
   readonly #requests = new SingleFlight<CachedToken>()
 
   constructor(client: Pick<HttpClient, 'send'>) {
@@ -43,7 +46,9 @@ export class BackendTokenClient {
   configure(plans: readonly BackendTokenPlan[]): void {
     this.#plans = new Map(plans.map(plan => [plan.key, plan]))
     const configured = new Set(plans.map(plan => JSON.stringify(plan)))
-    for (const id of this.#cache.keys()) if (!configured.has(id)) this.#cache.delete(id)
+    for (const known of [this.#cache, this.#refreshTokens]) {
+      for (const id of known.keys()) if (!configured.has(id)) known.delete(id)
+    }
   }
 
   /**
@@ -57,22 +62,27 @@ export class BackendTokenClient {
     const cached = this.#cache.get(id)
     if (cached !== undefined && cached.token !== refused && Date.now() < cached.renewMs) return cached
     return this.#requests.run(id, async () => {
-      const token = await this.#fetch(plan)
+      const token = await this.#fetch(plan, id)
       this.#cache.set(id, token)
       return token
     })
   }
 
-  async #fetch({ tokenUrl, clientId, clientSecret, scopes, parameters }: BackendTokenPlan): Promise<CachedToken> {
-    const scope = scopes.length === 0 ? {} : { scope: scopes.join(' ') }
+  async #fetch(plan: BackendTokenPlan, id: string): Promise<CachedToken> {
+    const { tokenUrl, clientId, clientSecret, headers, inForm = false } = plan
     const response = await this.#client.send({
       url: tokenUrl,
       // RFC 6749 2.3.1.
-      authorization: basicAuthorization(formText(clientId), formText(clientSecret)),
-      form: new URLSearchParams({ ...parameters, ...scope, grant_type: 'client_credentials' }),
+      ...(inForm ? {} : { authorization: basicAuthorization(formText(clientId), formText(clientSecret)) }),
+      ...(headers === undefined ? {} : { headers }),
+      form: new URLSearchParams({
+        ...formOf(plan, this.#refreshTokens.get(id)),
+        ...(inForm ? { client_id: clientId, client_secret: clientSecret } : {}),
+      }),
       bytesMax: BYTES_MAX,
     })
-    const { access_token: token, token_type: type, expires_in: lifeS } = jsonBody(response, 'the token endpoint')
+    const found = jsonBody(response, 'the token endpoint')
+    const { access_token: token, token_type: type, expires_in: lifeS, refresh_token: refreshToken } = found
     if (typeof token !== 'string' || !TOKEN_SYNTAX.test(token))
       throw new ControlCallFailed('the token endpoint returns no valid access_token')
     if (typeof type !== 'string' || type.toLowerCase() !== 'bearer') {
@@ -82,10 +92,22 @@ export class BackendTokenClient {
       throw new ControlCallFailed('the token endpoint: expires_in is not a number of seconds')
     }
     const lifeMs = Math.min(lifeS === undefined ? LIFE_MS : Number(lifeS) * 1000, LIFE_MS_MAX)
+    const isReplaced = typeof refreshToken === 'string' && refreshToken !== ''
+    if (isReplaced && plan.grant?.kind === 'refresh_token') this.#refreshTokens.set(id, refreshToken)
     const nowMs = Date.now()
     const renewMs = nowMs + lifeMs - Math.min(MARGIN_MS, lifeMs * MARGIN_PART)
     return { token, expiresMs: nowMs + lifeMs, renewMs }
   }
+}
+
+/** The form of a request, without credentials of the client. */
+function formOf({ scopes, parameters, grant }: BackendTokenPlan, replaced: string | undefined): Record<string, string> {
+  const scope: Record<string, string> = scopes.length === 0 ? {} : { scope: scopes.join(' ') }
+  const common = { ...parameters, ...scope }
+  if (grant === undefined) return { ...common, grant_type: 'client_credentials' }
+  const { kind } = grant
+  if (kind === 'refresh_token') return { ...common, grant_type: kind, refresh_token: replaced ?? grant.refreshToken }
+  return { ...common, grant_type: kind, username: grant.username, password: grant.password }
 }
 
 /** Form-encodes one value, spaces included (RFC 6749 appendix B). */

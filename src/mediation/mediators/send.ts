@@ -65,7 +65,10 @@ export const send = mediator<SendSettings>({
       const isAnswered = receive !== undefined || (isResponse && !message.isSentByCopier)
       const chosen = choose(message)
       if (isList(chosen)) return sendToAll(message, chosen, context, exchange)
-      if (isAnswered && (endpoint !== null || !isResponse)) return exchange(message, chosen, '')
+      // Only the task can send once more, with another token.
+      const isRetried = chosen?.form?.oauth !== undefined && !message.isSentByCopier
+      const isExchanged = isAnswered && (endpoint !== null || !isResponse)
+      if (isExchanged || isRetried) return exchange(message, chosen, '')
       if (receive !== undefined) context.warn('receive has no effect: a response without an endpoint is for the client')
       message.outcome = 'sent'
       message.endpoint = chosen?.name ?? ''

@@ -4,6 +4,7 @@ import { fromTransfer } from '../../mediation/message-transfer.ts'
 import { textOf } from '../../mediation/value.ts'
 import type { MessageState, TransferredMessage } from '../../mediation/worker-task.ts'
 import type { Target } from '../exchange/contract.ts'
+import type { OwnCredential } from '../exchange/caller.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import type { MessageHead } from './flow-task.ts'
 
@@ -18,6 +19,13 @@ export interface ResolvedEndpoint {
   /** Lines of the gateway for the endpoint of an API. Left out: none. */
   readonly callerLines?: string
   readonly ownCredential?: Exchange['ownCredential']
+  /** Has access tokens for the endpoint. Left out: it needs none. */
+  readonly tokens?: TokenSource
+}
+
+/** Throws, or rejects, where there is no token; the message is fit for the log. */
+export interface TokenSource {
+  get(): OwnCredential | Promise<OwnCredential>
 }
 
 /** The endpoints of sequences of a reactor. */
@@ -46,6 +54,8 @@ export function destinationOf(
   }
   const resolved = endpoints.resolve(endpoint, { ...head, body: { kind: 'none' }, state })
   if (typeof resolved === 'string') return `the endpoint ${endpoint} of a flow: ${resolved}`
+  // The mediators send such messages from their tasks, which can send once more.
+  if (resolved.tokens !== undefined) return `the endpoint ${endpoint} of a flow needs a token`
   return { target: resolved.target, head: { ...head, method: resolved.method, target: resolved.path } }
 }
 

@@ -7,6 +7,7 @@ import { withoutParameter } from '../../mediation/formats/charset.ts'
 import type { BackendRequest, BackendResult, KeepRequest, TaskCall } from '../../mediation/task-calls.ts'
 import type { TraceRecords } from '../../observe/trace-records.ts'
 import type { WorkerService } from '../../mediation/worker-service.ts'
+import { CREDENTIALS_REFUSED } from '../../protocol/failure-table.ts'
 import type { FlowTask, TransferredMessage } from '../../mediation/worker-task.ts'
 import type { CacheUsage } from '../../runtime/cache-usage.ts'
 import type { ConnectionContext } from '../exchange/connection-context.ts'
@@ -14,7 +15,7 @@ import type { BlockingCallSettings, BlockingCalls } from '../../plan/reactor-pla
 import { BackendCall, UNSENDABLE } from './backend-call.ts'
 import { type BodyStore, deleteFile, files } from './body-store.ts'
 import type { OwnTargets } from './own-targets.ts'
-import type { ResolvedEndpoint, SequenceEndpoints } from './sequence-endpoint.ts'
+import type { ResolvedEndpoint, SequenceEndpoints, TokenSource } from './sequence-endpoint.ts'
 
 /** Requests of all tasks of a reactor at once. */
 const CALLS_MAX = 4096
@@ -182,28 +183,47 @@ export class TaskCallsServer {
   }
 
   #request(request: BackendRequest): Promise<BackendResult> | BackendResult {
-    const {
-      endpoint,
-      own = 0,
-      calls,
-      trace = null,
-      isBlocking,
-      client,
-      changed,
-      message,
-      secrets = [],
-      endMs = 0,
-    } = request
-    const { context, store, endpoints, idPrefix, traces } = this.#options
+    const { endpoint, own = 0, message } = request
+    const { endpoints } = this.#options
     const resolved = endpoint === OWN_ENDPOINT ? this.#resolveOwn(own, message) : endpoints.resolve(endpoint, message)
     const isBusy = this.#pending >= CALLS_MAX
     if (isBusy || typeof resolved === 'string') {
-      const code = isBusy ? BUSY : UNSENDABLE
       const cause = typeof resolved === 'string' ? resolved : `${CALLS_MAX} calls of sequences are under way`
-      const { message: text, description: detail } = FAULT[code]
-      return { kind: 'fault', fault: { code, message: text, detail, cause, sequence: '' } }
+      return faultOf(isBusy ? BUSY : UNSENDABLE, cause)
     }
     this.#pending++
+    const { tokens } = resolved
+    const result = tokens === undefined ? this.#send(request, resolved) : this.#sendWith(tokens, request, resolved)
+    return result.finally(() => this.#pending--)
+  }
+
+  /** Sends once more where the backend refuses the token and there is another one (D797). */
+  async #sendWith(tokens: TokenSource, request: BackendRequest, resolved: ResolvedEndpoint): Promise<BackendResult> {
+    const { message } = request
+    const fields = message.fields.filter(([name]) => name.toLowerCase() !== 'authorization')
+    const withoutOwn = { ...request, message: { ...message, fields } }
+    let refused: BackendResult | null = null
+    for (let before = ''; ; ) {
+      try {
+        const credential = await tokens.get()
+        if (refused !== null && credential.line === before) return refused
+        const own = { ...resolved, callerLines: credential.line, ownCredential: credential }
+        const result = await this.#send(withoutOwn, own)
+        if (refused !== null || !isRefusal(result)) return result
+        refused = result
+        before = credential.line
+      } catch (error) {
+        return faultOf(
+          CREDENTIALS_REFUSED,
+          `the endpoint ${request.endpoint} has no token: ${(error as Error).message}`,
+        )
+      }
+    }
+  }
+
+  #send(request: BackendRequest, resolved: ResolvedEndpoint): Promise<BackendResult> {
+    const { calls, trace = null, isBlocking, client, changed, message, secrets = [], endMs = 0 } = request
+    const { context, store, idPrefix, traces } = this.#options
     const settings = isBlocking ? this.#blockingCalls[resolved.secured ? 'secured' : 'plain'] : NOT_BLOCKING
     const sent = settings.omitsSoap12Action ? withoutSoap12Action(message) : message
     return new Promise(resolve => {
@@ -219,14 +239,20 @@ export class TaskCallsServer {
         endMs,
         traced: trace === null || traces === null ? null : { trace, traces },
         timeoutMs: settings.timeoutMs,
-        done: result => {
-          this.#pending--
-          resolve(result)
-        },
+        done: resolve,
       })
       void this.#start(call, resolved, sent)
     })
   }
+}
+
+function faultOf(code: typeof BUSY | typeof UNSENDABLE | typeof CREDENTIALS_REFUSED, cause: string): BackendResult {
+  const { message, description: detail } = FAULT[code]
+  return { kind: 'fault', fault: { code, message, detail, cause, sequence: '' } }
+}
+
+function isRefusal(result: BackendResult): boolean {
+  return result.kind === 'fault' && result.fault.code === CREDENTIALS_REFUSED
 }
 
 const NOT_BLOCKING: BlockingCallSettings = { timeoutMs: 0, omitsSoap12Action: false }

@@ -1,6 +1,7 @@
 /** Access tokens for backends (RFC 6749 4.4): caching, renewal, and token endpoints that misbehave. */
 import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'
+import type { BackendTokenPlan } from '../../../src/auth/auth-plan.ts'
 import { BackendTokenClient } from '../../../src/control/remote/backend-token-client.ts'
 import { HttpClient } from '../../../src/control/remote/http-client.ts'
 import { json, MISBEHAVIOURS, MisbehavingServer } from './misbehaving-server.ts'
@@ -11,7 +12,7 @@ const SETTINGS = { requestsMax: 100, perHostMax: 50, idleMax: 100, waitingMax: 1
 const client = new HttpClient(SETTINGS, { requestMs: 60_000 })
 /** For servers that send no whole response. */
 const impatient = new HttpClient(SETTINGS, { requestMs: 500 })
-const PLAN = {
+const PLAN: BackendTokenPlan = {
   key: 'production /orders',
   tokenUrl: `${server.origin}/token`,
   clientId: 'a client',
@@ -100,3 +101,20 @@ for (const [what, answer, cause] of [
     assert.equal((await tokens.get(PLAN.key, '')).token, 'good')
   })
 }
+
+test('RFC 6749 6: a replaced refresh token is used from then on, and forgotten with its endpoint', async () => {
+  server.answer = (response, request) =>
+    json({
+      ...{ access_token: `token-${++issuedCount}`, token_type: 'bearer', expires_in: 0 },
+      refresh_token: `r-${server.received.length + 1}`,
+    })(response, request)
+  const plan = { ...PLAN, scopes: [], parameters: {}, grant: { kind: 'refresh_token', refreshToken: 'r-1' } as const }
+  const tokens = tokensOf(plan)
+  await tokens.get(PLAN.key, '')
+  await tokens.get(PLAN.key, '')
+  tokens.configure([])
+  tokens.configure([plan])
+  await tokens.get(PLAN.key, '')
+  const sent = server.received.map(({ body }) => new URLSearchParams(body).get('refresh_token'))
+  assert.deepEqual(sent, ['r-1', 'r-2', 'r-1'])
+})
