@@ -1,8 +1,8 @@
 /** Sequences of a thread: plans compiled once to closures, run synchronously unless a mediator waits. */
-import { showLife } from '../runtime/signs-of-life.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import { compileExpression } from './expression-compiler.ts'
 import { MediationFault } from './mediation-fault.ts'
+import { beginTurn, checkTime, LimitReached, TOO_LONG, TOO_MANY } from './flow-limits.ts'
 import type { FlowCounter } from './flow-statistics.ts'
 import type { CompileContext, Run } from './mediator.ts'
 import { loadedMediator } from './mediators/loaded.ts'
@@ -14,36 +14,8 @@ import type { FlowResult, RaisedFault } from './worker-task.ts'
 const ENTERED_MAX = 100
 /** Mediators that one message may run: bounds loops. */
 const STEPS_MAX = 250_000
-/** Longest processor time in milliseconds in which a flow computes without waiting. */
-const COMPUTES_MAX_MS = 3000
 /** Mediators between two looks at the clock. */
 const STEPS_PER_LOOK = 16
-
-/** Fault of a message that reached a limit: its code, and what the client is told. */
-interface LimitFault {
-  readonly code: number
-  readonly told: string
-}
-
-const TOO_LONG: LimitFault = { code: 102542, told: 'The mediation of the message took too long' }
-const TOO_MANY: LimitFault = {
-  code: 102545,
-  told: 'The message has entered more sequences, or run more mediators, than one message may',
-}
-
-/** Since when this thread computes without a pause; 0: not known. */
-const turn = { sinceMs: 0, cpuMs: 0 }
-
-/** Ends a message that reached a limit; no `onError` runs. */
-class LimitReached extends Error {
-  override readonly name = 'LimitReached'
-  readonly fault: LimitFault
-
-  constructor(cause: string, fault: LimitFault) {
-    super(cause)
-    this.fault = fault
-  }
-}
 
 interface CompiledSequence {
   readonly run: Run
@@ -136,7 +108,7 @@ export class CompiledSequences {
       describeFault(message, message.fault)
       return endOf(message)
     }
-    turn.sinceMs = 0
+    beginTurn()
     try {
       const goesOn = this.runInOrder(names, message)
       return goesOn instanceof Promise ? goesOn.then(() => endOf(message)).catch(fail) : endOf(message)
@@ -298,27 +270,6 @@ function endOf(message: Message): FlowResult['kind'] {
       return message.isMarkedResponse && !message.isFromBackend ? 'responds' : 'continues'
     case 'ended':
       return 'continues'
-  }
-}
-
-function threadCpuMs(): number {
-  const { user, system } = process.threadCpuUsage()
-  return (user + system) / 1000
-}
-
-/** Throws LimitReached where this thread has computed for too long: its other messages wait. */
-function checkTime(): void {
-  const now = performance.now()
-  showLife()
-  if (turn.sinceMs === 0) {
-    turn.sinceMs = now
-    turn.cpuMs = threadCpuMs()
-    setImmediate(() => {
-      turn.sinceMs = 0
-    })
-    // Processor time counts: a thread that gets little of it has not computed.
-  } else if (now - turn.sinceMs > COMPUTES_MAX_MS && threadCpuMs() - turn.cpuMs > COMPUTES_MAX_MS) {
-    throw new LimitReached(`computed for more than ${COMPUTES_MAX_MS} ms without waiting`, TOO_LONG)
   }
 }
 

@@ -1,0 +1,57 @@
+/** Limits that end a message of a flow: what it may compute, and what it may run. */
+import { showLife } from '../runtime/signs-of-life.ts'
+
+/** Longest processor time in milliseconds in which a flow computes without waiting. */
+const COMPUTES_MAX_MS = 3000
+
+/** Fault of a message that reached a limit: its code, and what the client is told. */
+interface LimitFault {
+  readonly code: number
+  readonly told: string
+}
+
+export const TOO_LONG: LimitFault = { code: 102542, told: 'The mediation of the message took too long' }
+export const TOO_MANY: LimitFault = {
+  code: 102545,
+  told: 'The message has entered more sequences, or run more mediators, than one message may',
+}
+
+/** Ends a message that reached a limit; no `onError` runs. */
+export class LimitReached extends Error {
+  override readonly name = 'LimitReached'
+  readonly fault: LimitFault
+
+  constructor(cause: string, fault: LimitFault) {
+    super(cause)
+    this.fault = fault
+  }
+}
+
+/** Since when this thread computes without a pause; 0: not known. */
+const turn = { sinceMs: 0, cpuMs: 0 }
+
+/** A flow begins: time counts from now. */
+export function beginTurn(): void {
+  turn.sinceMs = 0
+}
+
+/** Throws LimitReached where this thread has computed for too long: its other messages wait. */
+export function checkTime(): void {
+  const now = performance.now()
+  showLife()
+  if (turn.sinceMs === 0) {
+    turn.sinceMs = now
+    turn.cpuMs = threadCpuMs()
+    setImmediate(() => {
+      turn.sinceMs = 0
+    })
+    // Processor time counts: a thread that gets little of it has not computed.
+  } else if (now - turn.sinceMs > COMPUTES_MAX_MS && threadCpuMs() - turn.cpuMs > COMPUTES_MAX_MS) {
+    throw new LimitReached(`computed for more than ${COMPUTES_MAX_MS} ms without waiting`, TOO_LONG)
+  }
+}
+
+function threadCpuMs(): number {
+  const { user, system } = process.threadCpuUsage()
+  return (user + system) / 1000
+}
