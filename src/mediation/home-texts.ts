@@ -105,6 +105,10 @@ async function problemOf({ kind, key }: UsedFile, home: string, texts: HomeTexts
   if (kind === 'module') return moduleProblem(home, key)
   const { text, problem } = await texts.read(key)
   if (kind === 'text' || problem !== '') return problem
+  if (kind === 'template') {
+    const { templateProblem } = await import('./freemarker/template-parser.ts')
+    return templateProblem(text)
+  }
   const { schemaProblem } = await import('./mediators/validate.ts')
   return schemaProblem(text)
 }

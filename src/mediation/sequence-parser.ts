@@ -236,6 +236,12 @@ export class SequenceParser {
     return this.#diagnostics.error(element.where, key, expected, hint, shown)
   }
 
+  /** An error within the text of an element. `line`: that of the file. */
+  errorInText(element: XmlElement, line: number, expected: string, hint: string): undefined {
+    const where = element.where.replace(/\d+$/, String(line))
+    return this.#diagnostics.error(where, element.qualifiedName, expected, hint)
+  }
+
   checkAttributes(element: XmlElement, known: readonly string[]): void {
     for (const { name } of element.attributes) {
       if (known.includes(name) || IGNORED.includes(name)) continue

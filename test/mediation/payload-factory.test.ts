@@ -7,7 +7,7 @@ import { CompiledSequences } from '../../src/mediation/compiled-sequences.ts'
 import type { Value } from '../../src/mediation/value.ts'
 import { formatResponse } from '../../src/mediation/formatter.ts'
 import { IS_LONG, Random, SEED } from '../harness/random.ts'
-import { causes, testRefusals, planOf, run } from './test-sequences.ts'
+import { causes, errorsOf, testRefusals, planOf, run } from './test-sequences.ts'
 
 function factory(media: string, format: string, ...args: readonly string[]): string {
   const listed = args.map(arg => `<arg ${arg}/>`).join('')
@@ -195,8 +195,8 @@ const REFUSED: readonly (readonly [string, string, string])[] = [
   // biome-ignore-end lint/suspicious/noTemplateCurlyInString: expressions of the language
   [
     '<format><a/></format>',
-    'template-type="freemarker"',
-    'payloadFactory/template-type = freemarker: is not supported',
+    'template-type="velocity"',
+    'payloadFactory/template-type = velocity: expected one of default, freemarker',
   ],
   ['<format>{"a":$1}</format>', 'media-type="json"', 'format: there is no argument for $1'],
   ['<format>{"a":"$0"}</format>', 'media-type="json"', 'format: there is no argument for $0'],
@@ -225,6 +225,40 @@ const REFUSED: readonly (readonly [string, string, string])[] = [
     'args/arg = 101: occurs more than 100 times',
   ],
 ]
+
+/** Format of FreeMarker, and its error with the line of the file. */
+const REFUSED_TEMPLATES: readonly (readonly [format: string, error: string])[] = [
+  // biome-ignore-start lint/suspicious/noTemplateCurlyInString: templates
+  [
+    '<format><![CDATA[{\n"a": ${payload.x?eval}\n}]]></format>',
+    '2: format: has ?eval, which is not supported (use ?eval_json',
+  ],
+  ['<format>\n\n  <![CDATA[<#if x>]]></format>', '3: format: has <#if> without its end (add </#if>)'],
+  [
+    '<format>\n<![CDATA[\n\n<#include "x.ftl">]]></format>',
+    '4: format: has <#include>, which is not supported (write its text',
+  ],
+  ['<format><a b="${payload.}"/></format>', '1: format: expected a name behind the dot (correct it)'],
+  // biome-ignore-end lint/suspicious/noTemplateCurlyInString: templates
+  ['<format key="x">1</format>', '1: format: has both content and key (keep one of them)'],
+  ['<format key="{$ctx:x}"/>', '1: format/key = {$ctx:x}: is an expression'],
+  ['<format x="y"/>', '1: format/x: is an unknown attribute'],
+]
+
+for (const [format, error] of REFUSED_TEMPLATES) {
+  test(`FreeMarker in ${JSON.stringify(format)} is refused`, async () => {
+    const [first = ''] = await errorsOf(`<payloadFactory template-type="freemarker">${format}</payloadFactory>`)
+    assert.ok(first.startsWith(`one.xml:${error}`), first)
+  })
+}
+
+test('a template of FreeMarker does not run on a reactor', async () => {
+  const ran = await run('<payloadFactory template-type="freemarker"><format><![CDATA[<a/>]]></format></payloadFactory>')
+  assert.equal(ran.outcome, 'failed')
+  assert.deepEqual(causes(ran), [
+    'one.xml:1: templates of FreeMarker run on workers alone, and not in sequences that word faults',
+  ])
+})
 
 testRefusals(
   REFUSED.map(([within, attributes, said]) => [`<payloadFactory ${attributes}>${within}</payloadFactory>`, said]),

@@ -4,18 +4,23 @@
  */
 import type { XmlElement } from '../../config/xml.ts'
 import { servicesOf } from '../backend-calls.ts'
+import { lineAt, type TemplatePlan } from '../freemarker/plan.ts'
+import { TemplateSyntaxError } from '../freemarker/template-error.ts'
+import { parseTemplate, templateProblem } from '../freemarker/template-parser.ts'
 import type { Expression } from '../expression.ts'
+import type { Evaluate } from '../expression-compiler.ts'
 import { bodyFormatOf, isXmlFormat } from '../formats/body-types.ts'
 import { jsonOf } from '../formats/json-text.ts'
 import { argumentsIn, jsonParts, textParts } from '../payload-template.ts'
 import { MediationFault } from '../mediation-fault.ts'
-import { type CompileContext, mediator } from '../mediator.ts'
+import { type CompileContext, mediator, type Run } from '../mediator.ts'
 import type { Message, Payload } from '../message.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
 import type { TaskServices } from '../task-calls.ts'
 import { jsonIn, MALFORMED, TEXT_MAX, tooLong } from '../property-type.ts'
 import { type Json, markupOf, textOf, type Value } from '../value.ts'
-import { isElement, type XmlChild, type XmlElementNode } from '../xml-tree.ts'
+import { isElement, writeXml, type XmlChild, type XmlElementNode } from '../xml-tree.ts'
+import type { MakePayload } from './freemarker-payload.ts'
 import { type Build, compileTemplate, type Template } from './payload-building.ts'
 
 interface Argument {
@@ -30,8 +35,14 @@ interface KeyedTemplate {
   readonly key: string
 }
 
+/** A template of FreeMarker, here or in a file or local entry. */
+interface FreemarkerTemplate {
+  readonly media: Template['media']
+  readonly freemarker: { readonly plan: TemplatePlan } | { readonly key: string }
+}
+
 interface PayloadSettings {
-  readonly template: Template | KeyedTemplate
+  readonly template: Template | KeyedTemplate | FreemarkerTemplate
   readonly args: readonly Argument[]
 }
 
@@ -46,15 +57,14 @@ export const payloadFactory = mediator<PayloadSettings>({
 
   parse(element, parser) {
     const media = parser.choice(element, 'media-type', ['xml', 'json', 'text'], 'xml')
-    const type = (element.attribute('template-type') || element.attribute('templateType')).toLowerCase()
-    if (!['', 'default'].includes(type)) {
-      const hint = 'write it with $1, $2 and <args>, or in JavaScript: <script language="js">'
-      return parser.error(element, 'template-type', 'is not supported', hint, type)
-    }
+    const attribute = element.attribute('template-type') === '' ? 'templateType' : 'template-type'
+    const types = ['default', 'freemarker'] as const
+    const type = element.attribute(attribute) === '' ? 'default' : parser.choice(element, attribute, types, 'default')
     const format = parser.only(element, 'format')
     const args = parseArguments(parser.only(element, 'args'), parser)
-    if (media === undefined || args === undefined) return undefined
+    if (media === undefined || type === undefined || args === undefined) return undefined
     if (format === undefined) return parser.error(element, 'format', 'is missing', 'add <format>')
+    if (type === 'freemarker') return freemarkerIn(format, media, args, parser)
     if (format.has('key')) return keyed(format, media, args, parser)
     parser.checkAttributes(format, [])
     const own = media === 'xml' ? parseXml(format, parser) : parseText(format, media, parser)
@@ -85,6 +95,7 @@ export const payloadFactory = mediator<PayloadSettings>({
       setMessageType(message, template.media)
       return true
     }
+    if ('freemarker' in template) return freemarkerRun(template, literals, evaluates)
     if (!('key' in template)) {
       const build = compileTemplate(template, literals)
       return message => make(message, build)
@@ -108,6 +119,14 @@ function keyed(
   args: readonly Argument[],
   parser: SequenceParser,
 ): PayloadSettings | undefined {
+  const key = keyOf(format, parser)
+  if (key === undefined) return undefined
+  parser.uses(format, 'text', key)
+  return { template: { media, key }, args }
+}
+
+/** The key of a format without content. */
+function keyOf(format: XmlElement, parser: SequenceParser): string | undefined {
   parser.checkAttributes(format, ['key'])
   const key = parser.required(format, 'key')
   if (key === undefined) return undefined
@@ -115,8 +134,77 @@ function keyed(
     return parser.error(format, '', 'has both content and key', 'keep one of them')
   }
   if (key.startsWith('{')) return parser.error(format, 'key', 'is an expression', 'name a file; use <switch>', key)
-  parser.uses(format, 'text', key)
-  return { template: { media, key }, args }
+  return key
+}
+
+function freemarkerIn(
+  format: XmlElement,
+  media: Template['media'],
+  args: readonly Argument[],
+  parser: SequenceParser,
+): PayloadSettings | undefined {
+  if (format.has('key')) {
+    const key = keyOf(format, parser)
+    if (key === undefined) return undefined
+    parser.uses(format, 'template', key)
+    return { template: { media, freemarker: { key } }, args }
+  }
+  parser.checkAttributes(format, [])
+  const { source, line } = sourceIn(format, parser)
+  try {
+    return { template: { media, freemarker: { plan: parseTemplate(source) } }, args }
+  } catch (error) {
+    if (!(error instanceof TemplateSyntaxError)) throw error
+    return parser.errorInText(format, line + lineAt(source, error.at) - 1, error.message, error.hint)
+  }
+}
+
+/** The text of a template, and its line in the file. Elements outside of CDATA are a part of it. */
+function sourceIn(format: XmlElement, parser: SequenceParser): { readonly source: string; readonly line: number } {
+  const markup = format.nodes.map(node => {
+    if (typeof node === 'string') return format.children.length === 0 ? node : writeXml(node)
+    return 'target' in node ? '' : writeXml(parser.tree(node))
+  })
+  const text = markup.join('')
+  const [space = ''] = /^\s*/.exec(text) ?? []
+  return { source: text.trim(), line: format.line + space.split('\n').length - 1 }
+}
+
+/** Templates run on workers alone, which load what runs them with their first message. */
+function freemarkerRun(
+  { media, freemarker }: FreemarkerTemplate,
+  literals: readonly boolean[],
+  evaluates: readonly Evaluate[],
+): Run {
+  let known: { readonly text: string; readonly make: MakePayload } | null = null
+  const make = async (message: Message): Promise<boolean> => {
+    const services = servicesOf(message)
+    const text = 'key' in freemarker ? await services.code.text(freemarker.key) : freemarker.plan.source
+    if (known?.text !== text) {
+      const plan = 'key' in freemarker ? planOf(text, freemarker.key) : freemarker.plan
+      const { compileFreemarker } = await import('./freemarker-payload.ts')
+      known = { text, make: compileFreemarker(plan, media, literals) }
+    }
+    message.payload = known.make(
+      message,
+      evaluates.map(evaluate => evaluate(message)),
+    )
+    setMessageType(message, media)
+    return true
+  }
+  return message => {
+    if (message.task !== null) return make(message)
+    // A reactor waits for nothing, and computes for no template.
+    const cause = 'templates of FreeMarker run on workers alone, and not in sequences that word faults'
+    throw new MediationFault({ message: NOT_MADE, cause })
+  }
+}
+
+/** Throws MediationFault where the text is no template. */
+function planOf(text: string, key: string): TemplatePlan {
+  const problem = templateProblem(text)
+  if (problem === '') return parseTemplate(text)
+  throw new MediationFault({ message: NOT_MADE, cause: `the format ${key} ${problem}` })
 }
 
 /** Throws MediationFault where the text is no template. */

@@ -62,6 +62,15 @@ function json(status: string, body: string): ExampleMessage {
   return { start: status, fields: JSON_TYPE, body }
 }
 
+function xml(body: string, type = 'application/xml'): ExampleMessage {
+  return { start: '200', fields: { 'content-type': type }, body }
+}
+
+/** A body of XML that a sequence has made. */
+function madeXml(body: string): ExampleMessage {
+  return xml(body, '/^application\\/xml/')
+}
+
 const ANSWER = (body: string): ExampleMessage => ({
   start: '200',
   fields: { 'content-type': 'application/json' },
@@ -526,6 +535,44 @@ export const EXAMPLES: readonly Example[] = [
     exchanges: [
       passes(post('/a', '{"id":1}'), post('/a', '{"id":1}')),
       answers(post('/a', '{"id":"x"}'), json('400', '{"error":"the order is not valid"}')),
+    ],
+  },
+  {
+    name: 'freemarker-report',
+    about: 'Templates of FreeMarker make JSON of JSON for the backend, and XML of its XML for the client.',
+    exchanges: [
+      passes(
+        post('/reports', ORDER, { 'x-channel': 'app' }),
+        made(
+          '/reports',
+          JSON.stringify({
+            shop: 'Oslo & Co',
+            for: 'a@b.example',
+            'sent to': '/reports',
+            by: 'app',
+            rate: 0.25,
+            lines: [
+              { no: 1, sum: 6 },
+              { no: 2, sum: 3 },
+            ],
+            total: 9,
+          }),
+        ),
+        xml('<people><person id="1"><first_name>Jo</first_name><last_name>D &amp; Sons</last_name></person></people>'),
+        madeXml('/<people>\\s*<person n="1">\\s*<name>Jo D &amp; Sons<\\/name>\\s*<\\/person>\\s*<\\/people>$/'),
+      ),
+      passes(
+        post('/reports', '{"email":"\\"}","items":[],"note":"\\"\\n"}'),
+        made(
+          '/reports',
+          JSON.stringify({
+            ...{ shop: 'Oslo & Co', for: '"}', 'sent to': '/reports', by: 'web', rate: 0.25, lines: [] },
+            ...{ total: 0, note: '"\n' },
+          }),
+        ),
+        xml('<people/>'),
+        madeXml('/<people>\\s*<nobody\\/>\\s*<\\/people>$/'),
+      ),
     ],
   },
 ]

@@ -1,0 +1,191 @@
+/** One run of a template: its output, variables and limits. */
+import { hasHeapRoom } from '../../runtime/heap-room.ts'
+import { checkTime, LimitReached, TOO_LONG } from '../flow-limits.ts'
+import { MediationFault } from '../mediation-fault.ts'
+import { tooLong } from '../property-type.ts'
+import type { Prefixes } from './nodes.ts'
+import type { SettingName } from './plan.ts'
+import { TemplateFailure } from './template-error.ts'
+import type { Hash, Items, TemplateValue } from './values.ts'
+
+/** What a run may use. */
+export interface RunLimits {
+  /** Characters of the output, and of each text. */
+  readonly characters: number
+  /** Items of each sequence that the template makes. */
+  readonly items: number
+  /** Tells whether nobody waits for the result any more. */
+  isOver(): boolean
+  /** Parses JSON within the limits of bodies; undefined for another text. Throws MediationFault beyond a limit. */
+  parseJson(text: string): { readonly text: string } | undefined
+}
+
+/** Work between two looks at the clock, the heap and the task; one iteration, visited node or 64 characters each. */
+const WORK_PER_LOOK = 4096
+const CHARACTERS_PER_WORK = 64
+/** Nested calls of macros, functions and lambdas. */
+const CALLS_MAX = 100
+const ROOM_BYTES = 2_097_152
+
+/** A loop that runs: what `?index` and its like tell of it. */
+export interface Loop {
+  index: number
+  readonly items: Items
+  /** An item is a name and a member of a hash. */
+  readonly isOfPairs: boolean
+}
+
+/** Variables of a loop, macro or function. `loop` is null for a macro or function. */
+export interface Frame {
+  readonly variables: Map<string, TemplateValue>
+  readonly loops: ReadonlyMap<string, Loop>
+  /** Around it; null for the template, which a macro sees behind its own variables. */
+  readonly outer: Frame | null
+  readonly isMacro: boolean
+}
+
+/** The content of the call of a macro, which `<#nested>` runs. */
+export type RunNested = (args: readonly TemplateValue[]) => void
+
+export class Environment {
+  readonly variables = new Map<string, TemplateValue>()
+  readonly settings = new Map<SettingName, string>()
+  readonly prefixes: Prefixes
+  /** The time of `.now`. */
+  readonly nowMs = Date.now()
+  frame: Frame | null = null
+  /** The list that runs, for `<#items>` and `<#sep>`; null outside of one. */
+  list: Loop | null = null
+  nested: RunNested | null = null
+  returned: TemplateValue = undefined
+  /** Message of the failure that `<#recover>` deals with. */
+  error: string | undefined
+  readonly root: Hash
+  readonly #limits: RunLimits
+  #output = ''
+  #work = 0
+  #calls = 0
+
+  /** `root`: makes the data of the template. */
+  constructor(root: (env: Environment) => Hash, prefixes: Prefixes, limits: RunLimits) {
+    this.root = root(this)
+    this.prefixes = prefixes
+    this.#limits = limits
+  }
+
+  get output(): string {
+    return this.#output
+  }
+
+  /** Throws MediationFault beyond the limit. */
+  write(text: string): void {
+    this.#output += text
+    this.made(this.#output)
+  }
+
+  /** What `run` writes; nothing of it is output. */
+  captured(run: () => void): string {
+    const before = this.#output
+    this.#output = ''
+    try {
+      run()
+      return this.#output
+    } finally {
+      this.#output = before
+    }
+  }
+
+  /** Counts work. Throws LimitReached where the flow computes for too long, MediationFault without room in the heap. */
+  spend(work: number): void {
+    this.#work += work
+    if (this.#work < WORK_PER_LOOK) return
+    this.#work = 0
+    checkTime()
+    if (this.#limits.isOver()) throw new LimitReached('nobody waits for the message any more', TOO_LONG)
+    if (!hasHeapRoom(ROOM_BYTES)) throw noRoom()
+  }
+
+  /** Counts the work of reading a text. */
+  reads(text: string): void {
+    this.spend(1 + text.length / CHARACTERS_PER_WORK)
+  }
+
+  /** A text that the template has made. Throws MediationFault beyond the limit. */
+  made(text: string): string {
+    const { characters } = this.#limits
+    if (text.length > characters) {
+      throw tooLong(`the template makes more than ${characters} characters (body.max_decoded_size)`)
+    }
+    return text
+  }
+
+  /** The template makes a text of so many characters. Throws MediationFault beyond a limit. */
+  makes(characters: number): void {
+    const { characters: most } = this.#limits
+    if (characters > most) throw tooLong(`the template makes more than ${most} characters (body.max_decoded_size)`)
+    this.spend(1 + characters / CHARACTERS_PER_WORK)
+    if (!hasHeapRoom(2 * characters)) throw noRoom()
+  }
+
+  /** The template makes a sequence of so many items. Throws MediationFault beyond a limit. */
+  collects(items: number): void {
+    const { items: most } = this.#limits
+    if (items > most) throw tooLong(`the template makes a sequence of more than ${most} items (body.max_items)`)
+    this.spend(1 + items)
+  }
+
+  parseJson(text: string): { readonly text: string } | undefined {
+    this.makes(text.length)
+    return this.#limits.parseJson(text)
+  }
+
+  variable(name: string): TemplateValue {
+    for (let frame = this.frame; frame !== null; frame = frame.outer) {
+      if (frame.variables.has(name)) return frame.variables.get(name)
+    }
+    return this.variables.has(name) ? this.variables.get(name) : this.root.get(name)
+  }
+
+  /** The loop whose variable has the name; undefined for none. */
+  loop(name: string): Loop | undefined {
+    for (let frame = this.frame; frame !== null; frame = frame.outer) {
+      const loop = frame.loops.get(name)
+      if (loop !== undefined) return loop
+    }
+    return undefined
+  }
+
+  /** The variables of the macro or function that runs; undefined outside of one. */
+  get locals(): Map<string, TemplateValue> | undefined {
+    for (let frame = this.frame; frame !== null; frame = frame.outer) if (frame.isMacro) return frame.variables
+    return undefined
+  }
+
+  /** Runs with another frame. */
+  inFrame<T>(frame: Frame | null, run: () => T): T {
+    const before = this.frame
+    this.frame = frame
+    try {
+      return run()
+    } finally {
+      this.frame = before
+    }
+  }
+
+  /** Runs a macro, function or lambda. Throws TemplateFailure where they nest too deep. */
+  called<T>(run: () => T): T {
+    if (this.#calls >= CALLS_MAX) throw new TemplateFailure(`more than ${CALLS_MAX} calls of macros are nested`)
+    this.#calls++
+    this.spend(1)
+    try {
+      return run()
+    } finally {
+      this.#calls--
+    }
+  }
+}
+
+function noRoom(): MediationFault {
+  const cause = 'a template needs more memory than the worker has left'
+  return new MediationFault({ code: 102533, message: 'The message could not be processed', cause })
+}
