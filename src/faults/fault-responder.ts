@@ -105,8 +105,8 @@ export class FaultResponder {
   }
 
   /**
-   * Words a fault by the fault flow of an API, whose sequences run in order; the end of the last one sends the response
-   * too. Returns false, and reports it, where they leave no response.
+   * Words a fault by the fault flow of an API, whose sequences run in order; the end of the last one sends a body that
+   * they have made. Returns false, and reports it, where they leave no response.
    */
   respondByFlow(
     exchange: Exchange,
@@ -125,8 +125,8 @@ export class FaultResponder {
     if (tracer !== null) tracer.note(exchange, 'fault', `${details.code}, fault flow ${names.join(', ')}`)
     try {
       const ending = sequences.runToEnd(names, message)
-      if (ending !== 'continues' && ending !== 'responds') {
-        this.#reportUnused(names.join(', '), `it ended as "${String(ending)}", without a response`)
+      if (message.isUnanswered || (ending !== 'continues' && ending !== 'responds')) {
+        this.#reportUnused(names.join(', '), `it ended as "${message.outcome}", without a response`)
         return false
       }
       this.sendFormatted(exchange, formatResponse(message, this.#report), refusal)

@@ -193,7 +193,7 @@ class Flow {
 
   #end(kind: FlowResult['kind'], message: Message, own: BodySource | null): FlowEnd | Promise<FlowEnd> {
     if (this.#task.flow === 'request' && isAccepted(message, kind)) return this.#accept(kind, message)
-    if (kind === 'drops') return plain({ kind })
+    if (kind === 'drops' || (this.#task.flow === 'fault' && message.isUnanswered)) return plain({ kind: 'drops' })
     if (kind === 'faults') return plain(faultResult(message.fault!, message))
     try {
       const { value, transfer } = withOwnBuffer(this.#transferred(message, own, false))

@@ -141,3 +141,35 @@ test('D723: a shared mediation policy without a file runs the sequence of the ho
   await ask('/a/x')
   assert.match(backend.received[0]!.head, /^x-shared: yes\r$/im)
 })
+
+const LOG = '<log level="simple"/>'
+/** Reads the body, so that its flow runs on a worker. */
+const LOG_ALL = '<log level="full"/>'
+const ONLY_HOME = { 'synapse-configs/default/sequences/fault.xml': file(LOG, 'fault') }
+/** [what, fault sequence of the project, files of the home]. */
+const SILENT = [
+  ['an API on the reactor', LOG, {}],
+  ['an API on a worker', LOG_ALL, {}],
+  ['an API on the reactor, as that of the home does', LOG, ONLY_HOME],
+  ['an API on a worker, as that of the home does', LOG_ALL, ONLY_HOME],
+] as const
+for (const [what, steps, home] of SILENT) {
+  test(`D81: a fault sequence of ${what} that only logs is answered by the default body`, async t => {
+    const data = { endpointConfig: ENDPOINT }
+    const { ask } = await startLoaded(
+      t,
+      await loadProject(t, data, { 'Sequences/fault-sequence/f.xml': file(steps, 'f') }, home),
+    )
+    const { status, body } = await ask('/refused/x')
+    const description = 'Connecting to the backend failed'
+    const fault = { code: 101503, type: 'Status report', message: 'Error connecting to the backend', description }
+    assert.deepEqual([status, JSON.parse(body)], [502, { fault }])
+  })
+}
+
+test('a fault flow that makes a body and ends without <respond> is answered by that body', async t => {
+  const made = '<payloadFactory media-type="json"><format>{"own":true}</format><args/></payloadFactory>'
+  const files = { 'Sequences/fault-sequence/f.xml': file(made, 'f') }
+  const { ask } = await startLoaded(t, await loadProject(t, { endpointConfig: ENDPOINT }, files, ONLY_HOME))
+  assert.equal((await ask('/refused/x')).body, '{"own":true}')
+})

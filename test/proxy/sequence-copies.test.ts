@@ -532,3 +532,47 @@ test('copies read the parameters of the template that makes them, in the backgro
   await eventually('both copies have come', () => backend.received.length === 2)
   for (const { head } of backend.received) assert.match(head, /X-P: a\r\nX-Q: b\r\n/)
 })
+
+test('an item that XPath splits off an array of JSON is the whole payload of its copy', async t => {
+  const backend = await startBackend(t, { '/item': bodyOf })
+  const split = `<iterate expression="//jsonArray/jsonElement">${target(callTo(backend.port, '/item'))}</iterate>`
+  const { ask } = await startCalls(t, { request: `${split}${aggregate('')}` }, backend.port)
+  assert.deepEqual(await ask('POST /a/x', '[{"n":1},2,{"l":[3,4]}]'), [
+    200,
+    '[{"got":{"n":1}},{"got":2},{"got":{"l":[3,4]}}]',
+  ])
+})
+
+/** [what, steps, body of the response to `[{"n":1},{"n":2}]`]. */
+const ITEMS = [
+  [
+    'foreach that makes items',
+    `<foreach expression="//jsonArray/jsonElement"><sequence><payloadFactory media-type="json">
+      <format>{"m":$1}</format><args><arg evaluator="json" expression="$.n"/></args>
+      </payloadFactory></sequence></foreach>`,
+    '[{"m":1},{"m":2}]',
+  ],
+  [
+    'foreach that leaves them',
+    '<foreach expression="//jsonArray/jsonElement"><sequence><property name="n" expression="//n"/></sequence></foreach>',
+    '[{"n":1},{"n":2}]',
+  ],
+  [
+    'enrich of the body',
+    '<enrich><source type="custom" xpath="//jsonArray/jsonElement[n=2]"/><target type="body"/></enrich>',
+    '{"n":2}',
+  ],
+  [
+    'filter over items',
+    `<filter xpath="//jsonArray/jsonElement[n=2]"><then><payloadFactory media-type="json"><format>true</format><args/>
+      </payloadFactory></then></filter>`,
+    'true',
+  ],
+] as const
+for (const [what, steps, expected] of ITEMS) {
+  test(`XPath sees an array of JSON as <jsonArray> with <jsonElement>: ${what}`, async t => {
+    const backend = await startBackend(t, {})
+    const { ask } = await startCalls(t, { request: `${steps}<respond/>` }, backend.port)
+    assert.deepEqual(await ask('POST /a/x', '[{"n":1},{"n":2}]'), [200, expected])
+  })
+}

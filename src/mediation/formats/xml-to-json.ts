@@ -37,6 +37,9 @@ export function primitivesBy({ autoPrimitive, staysText, removedFromText }: Conv
   }
 }
 
+/** Roots that stand for the value in them: an item of an array is the whole payload where it was split off. */
+const UNWRAPPED = ['jsonObject', 'jsonElement', 'jsonValue']
+
 export class XmlToJson {
   readonly #settings: ConversionSettings
   readonly #primitive: Primitive
@@ -47,15 +50,15 @@ export class XmlToJson {
   }
 
   /**
-   * An object with the root as its only member; a root `jsonObject`, `jsonArray` or `jsonValue` is unwrapped, and so is
-   * an element that holds only elements `jsonElement`, or only a `jsonArray`.
+   * An object with the root as its only member; a root `jsonObject`, `jsonArray`, `jsonElement` or `jsonValue` is
+   * unwrapped, and so is an element that holds only elements `jsonElement`, or only a `jsonArray`.
    */
   convert(root: XmlElementNode): string {
     const name = localName(root.name)
     if (name === 'jsonArray') return this.#array(elementsOf(root))
     if (name === 'jsonObject' && isBlank(root)) return '{}'
     const value = this.#value(root, root.name === FORM_ROOT || root.name === MULTIPART_ROOT)
-    if (name === 'jsonObject' || name === 'jsonValue') return value
+    if (UNWRAPPED.includes(name)) return value
     return `{${JSON.stringify(this.#name(root.name))}:${value}}`
   }
 

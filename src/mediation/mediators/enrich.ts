@@ -4,7 +4,7 @@ import type { JsonPath, XPathExpression } from '../expression.ts'
 import { compileNodes } from '../expression-compiler.ts'
 import { jsonOf, jsonPayload } from '../formats/json-text.ts'
 import { editAll, jsonOfValue, type Location, locate, withChild, withKey, withSibling } from '../json-edit.ts'
-import { elementWithin, payloadElement } from '../json-xml.ts'
+import { elementWithin, jsonOfXml, payloadElement } from '../json-xml.ts'
 import { MediationFault } from '../mediation-fault.ts'
 import { type CompileContext, mediator } from '../mediator.ts'
 import type { Message, Payload } from '../message.ts'
@@ -301,11 +301,19 @@ function payloadOfText(value: Value, message: Message): Payload | null {
 
 const MESSAGE_TYPES: Partial<Record<Payload['kind'], string>> = { json: 'application/json', xml: 'application/xml' }
 
+/** Elements that stand for values of JSON. */
+const OF_JSON = ['jsonObject', 'jsonArray', 'jsonElement']
+
 /** A payload of another kind has the content type of its kind. */
 function setPayload(message: Message, payload: Payload | null): void {
   const before = message.payload?.kind
   message.payload = payload
   if (payload === null || payload.kind === before) return
+  // A part of what XPath sees of JSON is JSON.
+  if (before === 'json' && payload.kind === 'xml' && OF_JSON.includes(payload.root.name)) {
+    message.json = jsonOfXml(payload.root)
+    return
+  }
   const type = MESSAGE_TYPES[payload.kind]
   if (type !== undefined) message.set('axis2', 'messageType', type)
 }

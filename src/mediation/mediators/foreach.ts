@@ -7,12 +7,15 @@ import { mostOf } from '../flow-plan.ts'
 import type { Expression, JsonPath, XPathExpression } from '../expression.ts'
 import { compileNodes } from '../expression-compiler.ts'
 import { editAll, type Location, locate, valueAt } from '../json-edit.ts'
+import { nodesOfJson } from '../json-xml.ts'
 import { mediator, type CompileContext, type Run } from '../mediator.ts'
+import type { Payload } from '../message.ts'
 import { jsonOfPayload, valueOfPayload } from '../payload-value.ts'
 import type { Branch } from '../sequence-plan.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
 import type { Json } from '../value.ts'
 import { XmlDocument } from '../xml-edit.ts'
+import { element as xmlElement, localName, type XmlElementNode, type XmlNode } from '../xml-tree.ts'
 import { treeOf } from '../xpath-expression.ts'
 import {
   andThen,
@@ -150,12 +153,17 @@ function overXml(expression: XPathExpression, counter: string, run: Run, { warn 
       message.payload = { kind: 'xml', root }
       message.set('default', counter, at)
       return andThen(run(message), () => {
-        const value = valueOfPayload(message.payload)
-        document.replace(nodes[at]!, typeof value === 'object' && value.kind === 'xml' ? value.nodes : [])
+        document.replace(nodes[at]!, resultNodes(root, message.payload))
       })
     })
     return andThen(goesOn, () => {
       message.payload = nodes.length === 0 ? payload : document.payload()
     })
   }
+}
+
+/** The nodes that take the place of an element. JSON is the content of an element of that name, as in its XML. */
+function resultNodes(replaced: XmlElementNode, payload: Payload | null): readonly XmlNode[] {
+  if (payload?.kind === 'json') return [xmlElement(localName(replaced.name), nodesOfJson(jsonOfPayload(payload)))]
+  return payload?.kind === 'xml' ? [payload.root] : []
 }
