@@ -85,6 +85,8 @@ interface PlanningInput {
   readonly sequences?: SequenceSet
   /** From `loadNeeds`. */
   readonly needsOf?: NeedsOf
+  /** Fault sequence of AI APIs (`apim.ai.custom_error_response_sequence`); '' for the usual one. */
+  readonly aiSequence?: string
 }
 
 export interface PlannedApis {
@@ -131,13 +133,14 @@ export class ApiPlanner {
   /** Throws OutOfSlots; `release(before)` then returns the slots that were allocated. */
   plan(input: PlanningInput): PlannedApis {
     const { definitions, proxies, cors: globalCors, allowedScopes, before } = input
-    const { sequences = NO_SEQUENCES, needsOf = NO_NEEDS } = input
+    const { sequences = NO_SEQUENCES, needsOf = NO_NEEDS, aiSequence = '' } = input
     const cors = before !== undefined && isEqual(before.cors, globalCors) ? before.cors : globalCors
     const shared: SharedCors = new Map()
     const byDefinition = new Map(
       definitions.map(definition => {
         const known = before?.byDefinition.get(definition)
-        const mediation = withoutAllowed(mediationPlan(definition, sequences, needsOf), allowedScopes)
+        const declared = mediationPlan(definition, sequences, needsOf, aiSequence)
+        const mediation = withoutAllowed(declared, allowedScopes)
         const hasSameSettings = cors === before?.cors && isEqual(allowedScopes, before.allowedScopes)
         if (known !== undefined && hasSameSettings && usesProxies(known.plan, proxies)) {
           const isSame = isEqual(known.plan.mediation, mediation)

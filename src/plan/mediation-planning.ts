@@ -29,9 +29,12 @@ import { SOAP_FAULT_CHECK } from '../mediation/soap-fault-check.ts'
 import { FORCE_ERROR_ON_SOAP_FAULT } from '../mediation/transport-properties.ts'
 import { EXTENSION_PREFIXES, type ExtensionFlow, isOfFlow } from '../mediation/sequence-files.ts'
 import type { SequenceSet } from '../mediation/sequence-files.ts'
+import { TOKEN_API_NAMES } from './reactor-plan.ts'
 
-/** Words faults that the fault flow of an API does not answer; as on the reference platform. */
+/** Words faults that the fault flow of an API does not answer, as on the reference platform (D825). */
 const LAST_FAULT = 'fault'
+/** The same for `/token` and `/revoke`. */
+const LAST_TOKEN_FAULT = '_token_fault_'
 const NOTHING_FIRST: FirstSequences = { request: [], response: [], unread: [] }
 const NO_MEDIATION: MediationDefinition = {
   sequences: [],
@@ -54,11 +57,15 @@ export async function loadNeeds(definitions: readonly ApiDefinition[], { files }
   return hasFlows ? (await import('../mediation/needs.ts')).needsOf : NO_NEEDS
 }
 
-/** Null: every message of the API passes as it is. The order of sequences is that of D720 in every flow. */
+/**
+ * Null: every message of the API passes as it is. The order of sequences is that of D720 in every flow. `aiSequence`:
+ * fault sequence of AI APIs; '' for the usual one.
+ */
 export function mediationPlan(
   api: ApiDefinition,
   { files, endpoints }: SequenceSet,
   needsOf: NeedsOf,
+  aiSequence = '',
 ): ApiMediationPlan | null {
   const {
     sequences,
@@ -83,11 +90,13 @@ export function mediationPlan(
     names.length === 0 ? NO_FLOW : { sequences: names, needs: needsOf(names, lookup) }
   const responseFlow = (names: readonly string[]): FlowPlan =>
     gathersCopies(names, lookup) ? { ...flow(names), gathers: true } : flow(names)
+  const ofType = api.isAi && files.has(aiSequence) ? aiSequence : LAST_FAULT
+  const lastFault = TOKEN_API_NAMES.includes(api.name) ? LAST_TOKEN_FAULT : ofType
   // A fault that the flow leaves unanswered is worded as others are. That sequence always runs on the reactor.
   const faultFlow = (names: readonly string[]): FlowPlan =>
-    names.length === 0 || !files.has(LAST_FAULT)
+    names.length === 0 || !files.has(lastFault)
       ? flow(names)
-      : { sequences: [...names, LAST_FAULT], needs: mostOf('heads', needsOf(names, lookup)) }
+      : { sequences: [...names, lastFault], needs: mostOf('heads', needsOf(names, lookup)) }
   // The sequence of the admission reads the body.
   const admitted = (own: FlowPlan): FlowPlan => (admission === undefined ? own : { ...own, needs: 'worker' })
   const flowsWith = (operation: FlowNames, readsFirst: boolean): FlowsPlan => {

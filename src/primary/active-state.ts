@@ -115,6 +115,7 @@ export async function openState(options: StateOptions, reactors: number, tlsChan
     ...{ definitions, proxies, sequences },
     cors: globalCors(configuration),
     allowedScopes: allowedScopes(configuration),
+    aiSequence: configuration['apim.ai'].custom_error_response_sequence,
     needsOf: await loadNeeds(definitions, sequences),
   })
   const lifecycles = await openLifecycles(options, asDeclared)

@@ -248,6 +248,7 @@ export class Reloader {
         ...{ proxies, sequences, needsOf },
         cors: globalCors(configuration),
         allowedScopes: allowedScopes(configuration),
+        aiSequence: configuration['apim.ai'].custom_error_response_sequence,
         before: active.planned,
       })
     } catch (error) {

@@ -3,7 +3,13 @@
  * A refusal in any phase becomes a fault and goes back to the source. With warm caches every phase is synchronous, and
  * so is the pipeline.
  */
-import { FAULT, type FaultCode, NO_ENDPOINT_FOR_KEY_TYPE, NO_ENDPOINT_SEQUENCES } from '../faults/error-codes.ts'
+import {
+  FAULT,
+  type FaultCode,
+  type FaultSequence,
+  NO_ENDPOINT_FOR_KEY_TYPE,
+  NO_ENDPOINT_SEQUENCES,
+} from '../faults/error-codes.ts'
 import type { Failure, FilterResult } from './exchange/contract.ts'
 import type { Exchange } from './exchange/exchange.ts'
 import type { TraceContext } from './exchange/trace-context.ts'
@@ -112,7 +118,7 @@ function proceed(exchange: Exchange, outcome: Outcome | undefined, pipeline: Pip
   else {
     if (outcome === NO_SUCH_API) forgetApi(exchange)
     if (outcome === NO_SUCH_API && asksForReadiness(exchange, pipeline)) tellReadiness(exchange, pipeline)
-    else refuse(exchange, pipeline, outcome, null)
+    else refuseAtOnce(exchange, pipeline, outcome, null)
   }
 }
 
@@ -199,8 +205,8 @@ function respond(exchange: Exchange, pipeline: Pipeline, response: HandshakeResp
 }
 
 /**
- * Sends the fault of an outcome; the fault flow of its API may keep it waiting. `sequence`: words it in place of the
- * sequence of its code.
+ * Sends the fault of a request that the filters have admitted; the fault flow of its API may keep it waiting.
+ * `sequence`: words it in place of the sequence of its code.
  */
 export function refuse(
   exchange: Exchange,
@@ -210,8 +216,16 @@ export function refuse(
   sequence: string | null = null,
 ): void {
   const mediation = exchange.api === null ? null : exchange.api.mediation
-  if (mediation === null || !mediation.refuse(exchange, { refusal: outcome, failure, sequence }))
-    refuseAtOnce(exchange, pipeline, outcome, failure, sequence)
+  const isWorded =
+    mediation !== null &&
+    isForFlow(outcome, sequence) &&
+    mediation.refuse(exchange, { refusal: outcome, failure, sequence })
+  if (!isWorded) refuseAtOnce(exchange, pipeline, outcome, failure, sequence)
+}
+
+/** Tells whether the fault flow of the API words a fault (D825). The number of a thrown fault chooses no sequence. */
+function isForFlow({ code, raised }: Refusal, sequence: string | null): boolean {
+  return sequence === null && (raised !== undefined || FAULT[code].sequence === PRIMARY_SEQUENCE)
 }
 
 /** Sends the response that a flow of an API has made in place of its message. */
@@ -262,6 +276,8 @@ const FORWARDS_REFUSED: Refusal = {
   description: 'Max-Forwards is one number (RFC 9110 7.6.2)',
   lines: '',
 }
+/** Words errors in the processing of a request, behind the fault flow of its API. */
+const PRIMARY_SEQUENCE: FaultSequence = 'fault'
 const NO_LINES = { lines: '' }
 const NO_ENDPOINT_CHALLENGE = `error="invalid_token", error_description="${NO_ENDPOINT_FOR_KEY_TYPE.description}"`
 /** RFC 9110 15.5.2: a 401 has a challenge. The key type is that of a token. */

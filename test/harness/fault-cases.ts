@@ -344,7 +344,7 @@ const NONE: EndpointsPlan = { ...NO_ENDPOINTS, endpoints: [] }
 /** The last used slot; those below belong to the planned APIs. */
 let slot = 32
 
-function endpointsAt(port: number, suspensionMs: number, count = 1): EndpointsPlan {
+export function endpointsAt(port: number, suspensionMs: number, count = 1): EndpointsPlan {
   const host = '127.0.0.1'
   const plain = { secured: false, tlsClient: '', proxy: null, connectsThroughProxy: false }
   const endpoint = (): EndpointPlan => {

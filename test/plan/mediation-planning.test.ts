@@ -100,6 +100,23 @@ test('D720: every flow runs sequences of all APIs, of the API, policies of the A
   ])
 })
 
+/** [what, changes of the API, `apim.ai.custom_error_response_sequence`, last sequence of the fault flow]. */
+const LAST: readonly (readonly [string, Partial<ApiDefinition>, string, string])[] = [
+  ['an API', {}, '_ai_error_response_', 'fault'],
+  ['an AI API', { isAi: true }, '_ai_error_response_', '_ai_error_response_'],
+  ['an AI API without a sequence of its own', { isAi: true }, '', 'fault'],
+  ['an AI API whose sequence is missing', { isAi: true }, 'missing', 'fault'],
+  ['the token API', { name: '_TokenAPI_' }, '', '_token_fault_'],
+  ['the revoke API', { name: '_RevokeAPI_', isAi: true }, '_ai_error_response_', '_token_fault_'],
+]
+test('D825: a fault flow ends with the sequence that words the faults of its API', async t => {
+  const set = await home(t, { 'WSO2AM--Ext--Fault': CONSTANT })
+  for (const [what, changes, aiSequence, last] of LAST) {
+    const plan = mediationPlan({ ...api(null), ...changes }, set, needsOf, aiSequence)
+    assert.deepEqual(plan?.flows.fault.sequences, ['WSO2AM--Ext--Fault', last], what)
+  }
+})
+
 test('each flow needs what its sequences need', async t => {
   const plan = mediationPlan(api(await ofProject()), await home(t, {}), needsOf)!
   const needs = ({ request, response, fault }: FlowsPlan) => [request.needs, response.needs, fault.needs]

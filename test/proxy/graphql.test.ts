@@ -17,6 +17,7 @@ interface Answer {
   readonly status: number
   readonly code: number
   readonly description: string
+  readonly message: string
   /** Bodies and targets that the backend has got of this request. */
   readonly received: readonly string[]
 }
@@ -45,10 +46,11 @@ async function start(t: TestContext, policies: readonly ThrottlingPolicy[] = [],
     const { status, body: text } = await takeResponse(client)
     client.destroy()
     const fault = text.startsWith('{"fault"')
-      ? (JSON.parse(text) as { fault: { code: number; description: string } }).fault
+      ? (JSON.parse(text) as { fault: Pick<Answer, 'code' | 'description' | 'message'> }).fault
       : null
     const received = backend.received.slice(before).map(({ target, body }) => (body === '' ? target : body))
-    return { status, code: fault?.code ?? 0, description: fault?.description ?? '', received }
+    const { code = 0, description = '', message = '' } = fault ?? {}
+    return { status, code, description, message, received }
   }
   return { ask, running, backend }
 }
@@ -190,6 +192,18 @@ test('each root field of a query is authorised, and the backend gets nothing of 
     assert.equal(answer.code, code, `${what}: ${answer.status} ${answer.description}`)
     assert.equal(answer.received.length, code === 0 ? 1 : 0, what)
     assert.match(answer.description, description, what)
+  }
+})
+
+test('D825: the fault flow of the API words no query that is refused', async t => {
+  const { ask: send } = await start(t, [], '  apiPolicies: {fault: [{policyName: jsonFault, policyVersion: v1}]}\n')
+  for (const [what, body, code] of [
+    ['an invalid query', ask('{hero'), 900422],
+    ['no JSON', '{', 102520],
+    ['a scope that is missing', ask('mutation{rename(name:"a"){name}}'), 900910],
+  ] as const) {
+    const answer = await send(POST, body, READ)
+    assert.deepEqual([answer.code, answer.message === 'Runtime Error'], [code, false], what)
   }
 })
 

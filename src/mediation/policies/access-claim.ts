@@ -19,6 +19,8 @@ interface ClaimSettings {
 
 /** Property with the claims of the caller's token, as on the reference platform. */
 const CLAIMS = 'JWT_CLAIMS'
+/** Words a refused caller in place of the fault flow. */
+const SEQUENCE = '_auth_failure_handler_'
 
 export const accessClaim = mediator<ClaimSettings>({
   name: 'accessClaim',
@@ -70,10 +72,10 @@ function textOfItem(item: unknown): string {
 
 function invalid(name: string): MediationFault {
   const detail = `The token has no claim ${name}`
-  return new MediationFault({ code: 900913, message: 'Claim invalid', detail, cause: detail })
+  return new MediationFault({ code: 900913, message: 'Claim invalid', detail, cause: detail, sequence: SEQUENCE })
 }
 
 function mismatch(): MediationFault {
   const detail = 'The claim of the token has not the value that the API asks for'
-  return new MediationFault({ code: 900912, message: 'Claim mismatch', detail, cause: detail })
+  return new MediationFault({ code: 900912, message: 'Claim mismatch', detail, cause: detail, sequence: SEQUENCE })
 }

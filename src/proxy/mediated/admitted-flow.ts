@@ -10,6 +10,9 @@ import type { HeldBody } from './body-collector.ts'
 import { flowTask, type MessageHead, type TaskOptions } from './flow-task.ts'
 import type { Admission } from './mediation-services.ts'
 
+/** Words a query that is refused, in place of the fault flow (D825). */
+const REFUSED_SEQUENCE = 'fault'
+
 interface AdmittedFlow {
   readonly admission: Admission
   readonly exchange: Exchange
@@ -36,6 +39,7 @@ export async function runAdmitted(flow: AdmittedFlow): Promise<FlowResult | Refu
   const { admission, exchange, api, sequences, options, head, held, state, mediate, isAwaited } = flow
   const length = held.kind === 'none' ? 0 : held.length
   const found = await mediate(flowTask(api, 'request', [admission.sequence], head, held, state), length)
+  if (found.kind === 'faults') return { ...found, fault: { ...found.fault, sequence: REFUSED_SEQUENCE } }
   if (found.kind !== 'continues' || !isAwaited()) return found
   const { message } = found
   const outcome = await admission.admit(exchange, message.state)

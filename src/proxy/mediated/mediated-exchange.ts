@@ -212,7 +212,7 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
     traceResult(this.exchange, flow, result)
     if (result.kind === 'refused') {
       this.dropHeld()
-      this.services.refuse(this.exchange, { refusal: result.refusal, failure: null, sequence: null })
+      this.services.refuseAtOnce(this.exchange, { refusal: result.refusal, failure: null, sequence: null })
     } else if (flow === 'fault') this.#finishFault(result)
     else if (result.kind === 'faults') {
       this.state = result.state

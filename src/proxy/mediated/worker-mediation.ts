@@ -58,7 +58,7 @@ export class WorkerMediation implements ApiMediation {
     const isChecked = opens && offersSubscriptions(exchange.head!)
     const refused = opens && !isChecked ? admission.admitConnection(exchange) : undefined
     if (refused !== undefined) {
-      this.#services.refuse(exchange, { refusal: refused, failure: null, sequence: null })
+      this.#services.refuseAtOnce(exchange, { refusal: refused, failure: null, sequence: null })
       return
     }
     const mediated = new MediatedExchange(exchange, flows, this.#services, target)
