@@ -121,6 +121,7 @@ export class ContractSchemas {
     }
     if (schema.type !== undefined && schema.type !== 'file') converted.type = schema.type
     if (!is31) copyExclusive(schema, converted)
+    if (isObject(schema.xml)) converted.xml = xmlTerms(schema.xml)
     if (typeof schema.pattern === 'string') this.#checkPattern(schema.pattern, [...path, 'pattern'])
     for (const name of is31 && isObject(schema.patternProperties) ? Object.keys(schema.patternProperties) : []) {
       this.#checkPattern(name, [...path, 'patternProperties', name])
@@ -171,8 +172,15 @@ export class ContractSchemas {
     if (own.length === 0) return
     converted.properties = {
       ...(converted.properties as Schema),
-      ...Object.fromEntries(own.map(name => [name, false])),
+      ...Object.fromEntries(own.map(name => [name, this.#forbidden([...path, 'properties', name])])),
     }
+  }
+
+  /** A property that must not be there keeps its name in XML, by which it is found. */
+  #forbidden(path: Path): unknown {
+    const own = this.typed(path) as Schema
+    const xml = isObject(own.xml) ? own.xml : this.#document.objectAt(path)?.value.xml
+    return isObject(xml) ? { allOf: [false], xml: xmlTerms(xml) } : false
   }
 
   /** Adds the choice of a discriminator: the property that names the schema decides which one holds. */
@@ -273,6 +281,17 @@ function copyExclusive(schema: Schema, converted: Record<string, unknown>): void
     converted[flag] = schema[limit]
     delete converted[limit]
   }
+}
+
+/** What an `xml` object says about names: prefixes are the choice of each message. */
+function xmlTerms({ name, namespace, attribute, wrapped }: Schema): Schema {
+  const terms = { name, namespace, attribute: isTrue(attribute), wrapped: isTrue(wrapped) }
+  return Object.fromEntries(Object.entries(terms).filter(([, value]) => value !== undefined && value !== false))
+}
+
+/** True of a typed or of a written value. */
+function isTrue(value: unknown): boolean {
+  return String(value) === 'true'
 }
 
 /** Applies `nullable` of OpenAPI 3.0, and `x-nullable` of 2.0, which many tools write. */

@@ -128,7 +128,7 @@ class ContractReader {
     return { place, isRequired, ...this.#styled(path, String(name), place, 'request') }
   }
 
-  /** Style and schema of a parameter or of a header field of a response. */
+  /** Style and schema of a parameter or of a header field. */
   #styled(
     path: Path,
     name: string,
@@ -194,24 +194,27 @@ class ContractReader {
   /** Media types that differ by parameters alone are one: a body follows one of their schemas. */
   #media(places: readonly Path[], direction: Direction): MediaContract {
     const schemas = [...new Set(places.map(place => this.#schemaAt([...place, 'schema'], direction)))]
-    const fields = places.flatMap(place => this.#fields([...place, 'encoding']))
+    const fields = places.flatMap(place => this.#fields([...place, 'encoding'], direction))
     if (schemas.length === 1) return { schema: schemas[0]!, fields }
     const anyOf = schemas.map(schema => ({ $ref: `#/$defs/${schema}` }))
     return { schema: schemas.includes('') ? '' : this.#schemas.add({ anyOf }, places[0]!), fields }
   }
 
-  /** Fields of a form, by their encoding. */
-  #fields(path: Path): readonly FieldContract[] {
+  /** Fields of a form, or parts of another multipart type, by their encoding. */
+  #fields(path: Path, direction: Direction): readonly FieldContract[] {
+    const isForm = FORMS.includes(mediaType(String(path.at(-2))))
     const encodings = this.#schemas.typed(path)
     if (!isObject(encodings)) return []
     return Object.entries(encodings).flatMap(([name, encoding]) => {
       if (!isObject(encoding)) return []
       const { style, explode, contentType } = encoding
-      const isStyled = STYLING.some(keyword => encoding[keyword] !== undefined)
+      // Styles are those of forms (OpenAPI 3.1.1 4.8.15.1.2).
+      const isStyled = isForm && STYLING.some(keyword => encoding[keyword] !== undefined)
       const known = (typeof style === 'string' ? styleNamed(style) : undefined) ?? 'form'
       const types = typeof contentType === 'string' && !isStyled ? contentType.split(',').map(mediaType) : []
       const explodes = typeof explode === 'boolean' ? explode : known === 'form'
-      return [{ name, style: isStyled ? known : '', explodes, allowsEmpty: false, types } as const]
+      const headers = this.#headers([...path, name, 'headers'], direction)
+      return [{ name, style: isStyled ? known : '', explodes, allowsEmpty: false, types, headers } as const]
     })
   }
 
@@ -254,7 +257,7 @@ class ContractReader {
   #formField(path: Path): FieldContract {
     const { name, type, allowEmptyValue } = this.#schemas.typed(path) as Record<string, unknown>
     const { style, explodes } = this.#collection(path)
-    const own = { name: String(name), explodes, allowsEmpty: allowEmptyValue === true, types: [] }
+    const own = { name: String(name), explodes, allowsEmpty: allowEmptyValue === true, types: [], headers: [] }
     return { ...own, style: type === 'array' ? style : '' }
   }
 
@@ -275,7 +278,7 @@ class ContractReader {
   #response(at: Path, status: string): ResponseContract {
     const found = this.#document.objectAt([...at, 'responses', status])
     if (found === undefined) return { headers: [], content: {} }
-    const headers = this.#headers([...found.path, 'headers'])
+    const headers = this.#headers([...found.path, 'headers'], 'response')
     if (this.#document.version !== '2.0') {
       return { headers, content: this.#content([...found.path, 'content'], 'response') }
     }
@@ -285,13 +288,13 @@ class ContractReader {
     return { headers, content: contentOf(produces.length === 0 ? ['application/json'] : produces, schema) }
   }
 
-  /** Returns the header fields of a response, which are described as parameters are. */
-  #headers(path: Path): readonly ParameterContract[] {
+  /** Returns the header fields of a response or a part, which are described as parameters are. */
+  #headers(path: Path, direction: Direction): readonly ParameterContract[] {
     return this.#document.file.keys(path).flatMap(name => {
       const found = this.#document.objectAt([...path, name])
       if (found === undefined) return []
       const isRequired = String(found.value.required) === 'true'
-      return [{ place: 'header', isRequired, ...this.#styled(found.path, name, 'header', 'response') } as const]
+      return [{ place: 'header', isRequired, ...this.#styled(found.path, name, 'header', direction) } as const]
     })
   }
 }

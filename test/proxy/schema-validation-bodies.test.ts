@@ -256,7 +256,7 @@ const REQUESTS: Readonly<Record<string, readonly Row[]>> = {
       parts(
         ...[part('name="n"', '5'), part('name="list"', '1'), part('name="list"', '2')],
         ...[
-          partOf('json', 'application/json', '{"a":"ü"}'),
+          partOf('json', 'application/json', '{"a":"\xc3\xbc"}'),
           partOf('file; filename=f', 'image/png', '\xff\x00\x01\x02'),
         ],
       ),
@@ -278,6 +278,12 @@ const REQUESTS: Readonly<Record<string, readonly Row[]>> = {
       ],
     ],
     ['POST /three/1/parts', PARTS_LINE, parts(part('name="x"', '1')), ["body must have required property 'n'"]],
+    [
+      'POST /three/1/parts',
+      PARTS_LINE,
+      parts(part('name="n"', '1'), partOf('json', 'application/json', '{"a":"\xff"}')),
+      ['body /json cannot be read: the body is not UTF-8 at or after byte 0'],
+    ],
     [
       'POST /three/1/parts',
       PARTS_LINE,

@@ -14,6 +14,7 @@ import {
 } from './charset.ts'
 import { decodeName, encodeName, FORM_ROOT, MULTIPART_ROOT } from './element-names.ts'
 import { FormatError } from './format-error.ts'
+import { type Part, partFields, partName, partsOf } from './multipart.ts'
 
 /** Fields between two signs of life. */
 const FIELDS_PER_SIGN = 8192
@@ -70,47 +71,18 @@ export function writeForm(root: XmlElementNode): string {
 
 /** Parts of files are base64, with attributes `filename` and `content-type`. Throws FormatError. */
 export function readMultipart(bytes: Uint8Array, contentType: string, limits: BodyLimits): XmlElementNode {
-  const boundary = parameterOf(contentType, 'boundary')
-  if (boundary === '' || boundary.length > 70) throw new FormatError('malformed', 'the form has no valid boundary')
-  const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  const delimiter = Buffer.from(`--${boundary}`, 'latin1')
-  const between = Buffer.from(`\r\n--${boundary}`, 'latin1')
   const parts: XmlElementNode[] = []
-  let at = body.subarray(0, delimiter.length).equals(delimiter) ? delimiter.length : afterPreamble(body, between)
-  while (body.toString('latin1', at, at + 2) !== '--') {
-    const start = body.indexOf('\r\n', at)
-    const end = start === -1 ? -1 : body.indexOf(between, start)
-    if (end === -1) throw new FormatError('malformed', `the form ends within a part, which begins at byte ${at}`)
-    if (body.toString('latin1', at, start).trim() !== '') {
-      throw new FormatError('malformed', `the form has a malformed boundary at byte ${at}`)
-    }
-    parts.push(readPart(body.subarray(start + 2, end), start + 2, limits))
-    if (parts.length > limits.items) throw new FormatError('limit', `the form has more than ${limits.items} parts`)
-    at = end + between.length
-  }
+  for (const part of partsOf(bytes, contentType, limits, 'the form')) parts.push(elementOfPart(part, limits))
   return element(MULTIPART_ROOT, parts)
 }
 
-function afterPreamble(body: Buffer, between: Buffer): number {
-  const at = body.indexOf(between)
-  if (at === -1) throw new FormatError('malformed', 'the form does not begin with its boundary')
-  return at + between.length
-}
-
-const PART_HEAD_MAX = 8192
-
-function readPart(part: Buffer, at: number, limits: BodyLimits): XmlElementNode {
-  const isBare = part.subarray(0, 2).equals(Buffer.from('\r\n'))
-  const end = isBare ? 0 : part.subarray(0, PART_HEAD_MAX).indexOf('\r\n\r\n')
-  if (end === -1) throw new FormatError('malformed', `the form has a part without a head at byte ${at}`)
-  const head = part.toString('utf8', 0, end)
-  const disposition = headerOf(head, 'content-disposition')
-  const name = parameterOf(disposition, 'name')
+function elementOfPart(part: Part, limits: BodyLimits): XmlElementNode {
+  const { head, content, at } = part
+  const name = partName(part)
   if (name === '') throw new FormatError('malformed', `the form has a part without a name at byte ${at}`)
   if (name.length > limits.nameLength) throw new FormatError('limit', `the form has too long a name at byte ${at}`)
-  const content = part.subarray(end + (isBare ? 2 : 4))
-  if (content.length > limits.textLength) throw new FormatError('limit', `the form has too long a text at byte ${at}`)
-  const type = headerOf(head, 'content-type')
+  const [disposition = ''] = partFields(head, 'content-disposition')
+  const [type = ''] = partFields(head, 'content-type')
   const filename = parameterOf(disposition, 'filename')
   if (filename === '' && (type === '' || /^text\//i.test(type))) {
     const charset = requiredCharset(parameterOf(type, 'charset') || 'utf-8')
@@ -125,11 +97,6 @@ function readPart(part: Buffer, at: number, limits: BodyLimits): XmlElementNode 
     content.toString('base64'),
     attributes.filter(([, value]) => value !== ''),
   )
-}
-
-function headerOf(head: string, name: string): string {
-  const line = head.split('\r\n').find(each => each.toLowerCase().startsWith(`${name}:`))
-  return line === undefined ? '' : line.slice(name.length + 1).trim()
 }
 
 interface WrittenForm {

@@ -72,6 +72,8 @@ export interface FieldContract extends Omit<ValueStyle, 'style'> {
   readonly style: ParameterStyle | ''
   /** Media types or ranges that a part may have; none: any. */
   readonly types: readonly string[]
+  /** Header fields of the part. */
+  readonly headers: readonly ParameterContract[]
 }
 
 /** A part of a message that breaks a rule of the document. */

@@ -65,14 +65,21 @@ export class ContractSchemas {
     this.#validator(name)
   }
 
-  /** `place`: of the value within its message. */
-  violations(name: string, value: unknown, place: string): readonly Violation[] {
+  /** `place`: of the value within its message. `placeOf`: of a JSON Pointer into the value. */
+  violations(
+    name: string,
+    value: unknown,
+    place: string,
+    placeOf: (pointer: string) => string = pointer => pointer,
+  ): readonly Violation[] {
     if (name === '') return []
     const validate = this.#validator(name)
     if (validate(value)) return []
     const errors = (validate.errors ?? []).slice(0, VIOLATIONS_MAX)
     const told = errors.filter(({ keyword }) => keyword !== 'if')
-    return (told.length === 0 ? errors : told).map(error => violationOf(error, place))
+    return (told.length === 0 ? errors : told).map(error => {
+      return violationOf(error, place, placeOf(error.instancePath))
+    })
   }
 
   #validator(name: string): Validator {
@@ -105,8 +112,8 @@ function newAjv(schemas: ApiContract['schemas']): Ajv {
   return ajv
 }
 
-function violationOf({ keyword, instancePath, message = 'is not valid', params }: AjvError, place: string): Violation {
-  const at = instancePath === '' ? place : `${place} ${clipped(instancePath, PLACE_MAX)}`
+function violationOf({ keyword, message = 'is not valid', params }: AjvError, place: string, inner: string): Violation {
+  const at = inner === '' ? place : `${place} ${clipped(inner, PLACE_MAX)}`
   return { place: at, rule: clipped(ruleOf(keyword, message, params), RULE_MAX) }
 }
 

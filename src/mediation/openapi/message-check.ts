@@ -1,16 +1,27 @@
 /** Checks messages against the contract of their API: lists every violation. */
 import { mediaTypeOf, namesSeveralTypes } from '../../http1/media-type.ts'
-import { bodyFormatOf } from '../formats/body-types.ts'
+import { bodyFormatOf, isXmlFormat } from '../formats/body-types.ts'
+import { FormatError, faultOfFormat } from '../formats/format-error.ts'
 import { repeatedMembers } from '../formats/json-members.ts'
+import { type Part, partsOf } from '../formats/multipart.ts'
 import { MediationFault } from '../mediation-fault.ts'
 import type { Message } from '../message.ts'
 import type { ApiContract, MediaContract, OperationContract, ResponseContract, Violation } from './api-contract.ts'
 import { clipped, ContractSchemas, PLACE_MAX, VIOLATIONS_MAX } from './contract-schemas.ts'
-import { FormReader } from './form-body.ts'
+import { FormReader, type FormValue } from './form-body.ts'
 import { isRange, rangeOf } from './media-ranges.ts'
 import { OperationIndex } from './operation-index.ts'
-import { cookiesOf, type ParameterReader, parameterReaders, queryPairs, type ReceivedParameters } from './parameters.ts'
+import {
+  cookiesOf,
+  type ParameterReader,
+  parameterReaders,
+  parameterViolations,
+  queryPairs,
+  type ReceivedParameters,
+  receivedHeaders,
+} from './parameters.ts'
 import { Shape } from './schema-shape.ts'
+import { XmlValue } from './xml-value.ts'
 
 const TYPE_MAX = 100
 /** Header parameters with these names are ignored (OpenAPI 3.1.1 4.8.12.2.1). */
@@ -96,17 +107,15 @@ export class MessageCheck {
   }
 
   #parameter(reader: ParameterReader, received: ReceivedParameters, what: string): readonly Violation[] {
-    const { name, isRequired, schema } = reader.contract
-    const where = `${what} ${name}`
-    const reading = reader.read(received)
-    if (reading.kind === 'wrong') return [{ place: where, rule: reading.rule }]
-    if (reading.kind === 'absent') return isRequired ? [{ place: where, rule: 'is required' }] : []
-    return reading.kind === 'empty' ? [] : this.#schemas.violations(schema, reading.value, where)
+    const where = `${what} ${reader.contract.name}`
+    return parameterViolations(reader, received, where, (schema, value) =>
+      this.#schemas.violations(schema, value, where),
+    )
   }
 
   #responseHeaders(response: ResponseContract, message: Message, isPartial: boolean): readonly Violation[] {
     const header = (name: string) => message.receivedField(name)
-    const received: ReceivedParameters = { path: new Map(), query: [], header, cookies: [] }
+    const received = receivedHeaders(header)
     return this.#readersOf(response, response.headers, IGNORED_IN_RESPONSES)
       .filter(({ contract }) => !isPartial || header(contract.name.toLowerCase()) !== undefined)
       .flatMap(reader => this.#parameter(reader, received, 'header'))
@@ -124,7 +133,7 @@ export class MessageCheck {
     if (types.length === 0) return []
     const field = message.receivedField('content-type') ?? ''
     const type = mediaTypeOf(field)
-    if (message.bodySource === null) return mustHaveJson(types, content) ? [REQUIRED] : []
+    if (message.bodySource === null) return mustHaveBody(types, content) ? [REQUIRED] : []
     if (namesSeveralTypes(field)) return [{ place: 'content type', rule: 'must be one type' }]
     const range = rangeOf(types, type)
     if (range === undefined) {
@@ -137,6 +146,8 @@ export class MessageCheck {
     if (format === 'json') return this.#json(media.schema, message)
     if (format === 'form') return this.#urlEncoded(media, message)
     if (format === 'multipart') return this.#multipart(media, message)
+    if (isXmlFormat(format)) return this.#xml(media.schema, message)
+    if (type.startsWith('multipart/')) return this.#parts(media, message)
     const shape = this.#shapeOf(media.schema)
     if (format === 'text' && shape.isScalar) return this.#text(media.schema, message)
     // A client could choose any type of a range, also one whose bodies nothing here reads.
@@ -159,21 +170,66 @@ export class MessageCheck {
   #urlEncoded(media: MediaContract, message: Message): readonly Violation[] {
     const payload = message.bodySource!.build('text/plain')
     try {
-      const form = this.#formReader(media, false).urlEncoded(payload?.kind === 'text' ? payload.text : '')
-      return [...form.violations, ...this.#schemas.violations(media.schema, form.value, 'body')]
+      const form = this.#formReader(media, false).urlEncoded(
+        payload?.kind === 'text' ? payload.text : '',
+        message.task!.parse,
+      )
+      return this.#formViolations(media, form)
     } catch (error) {
       if (!(error instanceof URIError)) throw error
       return [{ place: 'body', rule: 'must have well-formed percent-escapes' }]
     }
   }
 
+  #xml(schema: string, message: Message): readonly Violation[] {
+    const { payload } = message
+    if (payload === null) return [REQUIRED]
+    // Another builder of the operator reads this type.
+    if (payload.kind !== 'xml') return []
+    const shape = this.#shapeOf(schema)
+    // A schema of texts alone that says nothing about XML describes the text of the body.
+    if (shape.isText && !shape.isList && !shape.isObject && !shape.isAny && shape.xml.names.length === 0) {
+      return this.#schemas.violations(schema, message.bodySource!.text(), 'body')
+    }
+    return readable(message, () => {
+      const xml = new XmlValue(payload.root, shape, 'body')
+      const { value, violations } = xml
+      return [...violations, ...this.#schemas.violations(schema, value, 'body', pointer => xml.placeOf(pointer))]
+    })
+  }
+
+  /** A form. */
   #multipart(media: MediaContract, message: Message): readonly Violation[] {
     const { payload } = message
     if (payload === null) return [REQUIRED]
     // Another builder of the operator reads this type.
     if (payload.kind !== 'xml') return []
-    const form = this.#formReader(media, true).multipart(payload.root)
-    return [...form.violations, ...this.#schemas.violations(media.schema, form.value, 'body')]
+    const { root } = payload
+    const reader = this.#formReader(media, true)
+    return readable(message, () => {
+      const ofHeaders = reader.hasHeaders
+        ? reader.headersOfParts(partsIn(message, Buffer.from(message.bodySource!.text(), 'latin1'), 'the form'))
+        : []
+      return [...ofHeaders, ...this.#formViolations(media, reader.multipart(root, message.task!.parse))]
+    })
+  }
+
+  /** Another body with parts, as `multipart/mixed`. */
+  #parts(media: MediaContract, message: Message): readonly Violation[] {
+    const { payload } = message
+    if (payload === null) return [REQUIRED]
+    // Another builder of the operator reads this type.
+    if (payload.kind !== 'binary') return []
+    const { bytes } = payload
+    const reader = this.#formReader(media, true)
+    return readable(message, () => {
+      const parts = [...partsIn(message, bytes, 'the body')]
+      return [...reader.headersOfParts(parts), ...this.#formViolations(media, reader.mixed(parts, message.task!.parse))]
+    })
+  }
+
+  #formViolations({ schema }: MediaContract, { value, violations, placeOf }: FormValue): readonly Violation[] {
+    return [...violations, ...this.#schemas.violations(schema, value, 'body', placeOf)]
   }
 
   #text(schema: string, message: Message): readonly Violation[] {
@@ -196,14 +252,32 @@ export class MessageCheck {
     const forms = isMultipart ? this.#multipartForms : this.#urlEncodedForms
     let reader = forms.get(media)
     if (reader === undefined) {
-      reader = new FormReader(media, this.#schemas.definitions, isMultipart)
+      reader = new FormReader(media, this.#schemas, isMultipart)
       forms.set(media, reader)
     }
     return reader
   }
 }
 
-/** A response that the document describes with JSON alone has a body. */
-function mustHaveJson(types: readonly string[], content: ResponseContract['content']): boolean {
-  return types.every(type => content[type]!.schema !== '' && bodyFormatOf(type) === 'json')
+/** Throws FormatError with the parts. */
+function partsIn(message: Message, bytes: Uint8Array, subject: string): Iterable<Part> {
+  return partsOf(bytes, message.receivedField('content-type') ?? '', message.task!.limits, subject)
+}
+
+/** Throws MediationFault where the body cannot be read. */
+function readable<T>(message: Message, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    if (!(error instanceof FormatError)) throw error
+    throw new MediationFault(faultOfFormat(error, message.isFromBackend))
+  }
+}
+
+/** A response that the document describes with JSON or XML alone has a body: nothing is neither. */
+function mustHaveBody(types: readonly string[], content: ResponseContract['content']): boolean {
+  return types.every(type => {
+    const format = bodyFormatOf(type)
+    return content[type]!.schema !== '' && (format === 'json' || isXmlFormat(format))
+  })
 }

@@ -1,5 +1,5 @@
 /** Parameters of a request, and header fields of a response: their texts, and the values that are validated. */
-import type { ParameterContract } from './api-contract.ts'
+import type { ParameterContract, Violation } from './api-contract.ts'
 import { type Definitions, Shape } from './schema-shape.ts'
 import { ABSENT, decodeQuery, pairOf, type Reading, StyledValue, wrong } from './value-styles.ts'
 
@@ -60,6 +60,25 @@ export function parameterReaders(
     const others = values.filter((_, other) => other !== at && parameters[other]!.place === contract.place)
     return new ParameterReader(contract, values[at]!, name => !others.some(other => other.claims(name)))
   })
+}
+
+/** Violations of one parameter. `where`: its place. `of`: of its value, by the schema. */
+export function parameterViolations(
+  reader: ParameterReader,
+  received: ReceivedParameters,
+  where: string,
+  of: (schema: string, value: unknown) => readonly Violation[],
+): readonly Violation[] {
+  const { isRequired, schema } = reader.contract
+  const reading = reader.read(received)
+  if (reading.kind === 'wrong') return [{ place: where, rule: reading.rule }]
+  if (reading.kind === 'absent') return isRequired ? [{ place: where, rule: 'is required' }] : []
+  return reading.kind === 'empty' ? [] : of(schema, reading.value)
+}
+
+/** The header fields of a message or a part, alone. `header`: by name in lower case. */
+export function receivedHeaders(header: ReceivedParameters['header']): ReceivedParameters {
+  return { path: new Map(), query: [], header, cookies: [] }
 }
 
 /** A list in one cookie, as templates of URIs write it: `ids=1&ids=2` (OpenAPI 3.1.1 appendix D). */

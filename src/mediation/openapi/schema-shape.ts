@@ -4,6 +4,7 @@
  */
 import { compilePattern, type Pattern } from '../../runtime/pattern.ts'
 import type { ApiContract } from './api-contract.ts'
+import { type XmlTerms, xmlTermsOf } from './xml-terms.ts'
 
 export type Definitions = ApiContract['schemas']
 type Schema = Readonly<Record<string, unknown>>
@@ -21,8 +22,37 @@ const COMPOSITES: ReadonlySet<string> = new Set(['array', 'object', 'null'])
 const INTEGER = /^-?(?:0|[1-9]\d*)$/
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 
+/** Shapes of one document that a thread keeps: clients choose how deep a recursive schema nests. */
+const KEPT_MAX = 10_000
+
+/** Shapes by the schemas that they hold, so that a recursive schema has finitely many. */
+class KeptShapes {
+  readonly #ids = new Map<unknown, number>()
+  readonly #shapes = new Map<string, Shape>()
+
+  /** `isKept`: false where no more shapes are kept. */
+  of(schemas: readonly unknown[], definitions: Definitions): { readonly shape: Shape; readonly isKept: boolean } {
+    const key = schemas.map(schema => this.#idOf(schema)).join()
+    const known = this.#shapes.get(key)
+    if (known !== undefined) return { shape: known, isKept: true }
+    const shape = new Shape(schemas, definitions)
+    const isKept = this.#shapes.size < KEPT_MAX
+    if (isKept) this.#shapes.set(key, shape)
+    return { shape, isKept }
+  }
+
+  #idOf(schema: unknown): number {
+    const known = this.#ids.get(schema) ?? this.#ids.size
+    this.#ids.set(schema, known)
+    return known
+  }
+}
+
+const KEPT = new WeakMap<Definitions, KeptShapes>()
+
 export class Shape {
   readonly #definitions: Definitions
+  readonly #schemas: readonly unknown[]
   readonly #types = new Set<string>()
   readonly #implied = new Set<string>()
   /** Texts that are values as they are. */
@@ -35,9 +65,11 @@ export class Shape {
   readonly #others: unknown[] = []
   readonly #known = new Map<string, Shape>()
   #isClosed = false
+  #xml: XmlTerms | undefined
 
   constructor(schemas: readonly unknown[], definitions: Definitions) {
     this.#definitions = definitions
+    this.#schemas = schemas
     const seen = new Set<unknown>()
     for (const schema of schemas) this.#enter(schema, seen)
     if (this.#types.size === 0) for (const type of this.#implied) this.#types.add(type)
@@ -61,6 +93,11 @@ export class Shape {
     return this.#types.size === 0 || !this.#types.isSubsetOf(COMPOSITES)
   }
 
+  /** The schema says nothing about types. */
+  get isAny(): boolean {
+    return this.#types.size === 0
+  }
+
   get isText(): boolean {
     return this.#types.size === 0 || this.#types.has('string')
   }
@@ -74,8 +111,24 @@ export class Shape {
     return this.#properties.keys()
   }
 
+  /** How the value is written in XML. */
+  get xml(): XmlTerms {
+    this.#xml ??= xmlTermsOf(this.#schemas, this.#definitions)
+    return this.#xml
+  }
+
+  /** The shape of all items, wherever they stand. */
+  get anyItem(): Shape {
+    return this.#shapeOf('any item', [...this.#items, ...this.#prefixes.flat()])
+  }
+
   declares(name: string): boolean {
     return this.#properties.has(name)
+  }
+
+  /** The text is a value that the schema names. */
+  isLiteral(text: string): boolean {
+    return this.#literals.has(text)
   }
 
   item(at: number): Shape {
@@ -106,8 +159,11 @@ export class Shape {
   #shapeOf(key: string, schemas: readonly unknown[]): Shape {
     let known = this.#known.get(key)
     if (known === undefined) {
-      known = new Shape(schemas, this.#definitions)
-      this.#known.set(key, known)
+      const kept = KEPT.get(this.#definitions) ?? new KeptShapes()
+      KEPT.set(this.#definitions, kept)
+      const { shape, isKept } = kept.of(schemas, this.#definitions)
+      if (isKept) this.#known.set(key, shape)
+      known = shape
     }
     return known
   }
