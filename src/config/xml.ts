@@ -85,13 +85,23 @@ export interface XmlInstruction {
 
 const DECLARATIONS = 'http://www.w3.org/2000/xmlns/'
 
+type Replace = (text: string) => string
+
 export class XmlElement {
   readonly #element: Element
   readonly #label: string
+  readonly #replace: Replace
 
-  constructor(element: Element, label: string) {
+  /** `replace`: of values of attributes, and of texts, of the element and its descendants. */
+  constructor(element: Element, label: string, replace: Replace = text => text) {
     this.#element = element
     this.#label = label
+    this.#replace = replace
+  }
+
+  /** The element with other values and texts. */
+  replaced(replace: Replace): XmlElement {
+    return new XmlElement(this.#element, this.#label, replace)
   }
 
   get name(): string {
@@ -119,11 +129,11 @@ export class XmlElement {
 
   /** The trimmed text of the element and its descendants. */
   get text(): string {
-    return (this.#element.textContent ?? '').trim()
+    return this.#replace((this.#element.textContent ?? '').trim())
   }
 
   attribute(name: string): string {
-    return this.#element.getAttribute(name) ?? ''
+    return this.#replace(this.#element.getAttribute(name) ?? '')
   }
 
   has(attribute: string): boolean {
@@ -142,7 +152,7 @@ export class XmlElement {
   #ownAttributes(declarations: boolean): readonly XmlAttribute[] {
     return Array.from(this.#element.attributes)
       .filter(({ namespaceURI }) => (namespaceURI === DECLARATIONS) === declarations)
-      .map(({ name, value }) => ({ name, value }))
+      .map(({ name, value }) => ({ name, value: declarations ? value : this.#replace(value) }))
   }
 
   /** Namespace of a prefix in scope; undefined for none. */
@@ -154,9 +164,9 @@ export class XmlElement {
   get nodes(): readonly (XmlElement | XmlInstruction | string)[] {
     const nodes: (XmlElement | XmlInstruction | string)[] = []
     for (const node of this.#element.childNodes) {
-      if (node.nodeType === node.ELEMENT_NODE) nodes.push(new XmlElement(node as Element, this.#label))
+      if (node.nodeType === node.ELEMENT_NODE) nodes.push(new XmlElement(node as Element, this.#label, this.#replace))
       else if (node.nodeType === node.TEXT_NODE || node.nodeType === node.CDATA_SECTION_NODE) {
-        nodes.push(node.nodeValue ?? '')
+        nodes.push(this.#replace(node.nodeValue ?? ''))
       } else if (node.nodeType === node.PROCESSING_INSTRUCTION_NODE) {
         nodes.push({ target: node.nodeName, data: node.nodeValue ?? '' })
       }
@@ -174,7 +184,7 @@ export class XmlElement {
   get children(): readonly XmlElement[] {
     return Array.from(this.#element.childNodes)
       .filter(node => node.nodeType === node.ELEMENT_NODE)
-      .map(node => new XmlElement(node as Element, this.#label))
+      .map(node => new XmlElement(node as Element, this.#label, this.#replace))
   }
 
   /** The first child of that name. */

@@ -1,13 +1,16 @@
 /**
- * Loads the named endpoints of a home, `synapse-configs/default/endpoints/*.xml`. A faulty file is replaced by the
- * active endpoint of its name, and reported.
+ * Loads the named endpoints of a home, `synapse-configs/default/endpoints/*.xml`, and templates of endpoints. A faulty
+ * file is replaced by the active one of its name, and reported.
  */
 import { readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Diagnostics } from '../config/diagnostics.ts'
-import { labelOf, readSource } from '../config/source-file.ts'
-import { withMembers } from './endpoint-groups.ts'
+import { labelOf, readSource, type SourceFile } from '../config/source-file.ts'
+import { type EndpointLookup, withMembers } from './endpoint-groups.ts'
 import type { EndpointForm } from './endpoint-plan.ts'
+import type { Expand } from './endpoint-templates.ts'
+import { sequenceNameIn } from './sequence-name.ts'
+import { templateName } from './templates.ts'
 
 interface EndpointFile {
   readonly label: string
@@ -18,17 +21,43 @@ interface EndpointFile {
   readonly parsed: EndpointForm
 }
 
+interface TemplateFile {
+  readonly label: string
+  readonly text: string
+  readonly expand: Expand
+}
+
 /** By name. */
-export type EndpointFiles = ReadonlyMap<string, EndpointFile>
+export interface EndpointFiles extends ReadonlyMap<string, EndpointFile> {
+  /** Templates of endpoints by name; left out: none. */
+  readonly templates?: ReadonlyMap<string, TemplateFile>
+}
 
 export const NO_ENDPOINT_FILES: EndpointFiles = new Map()
 
 const ENDPOINTS = join('synapse-configs', 'default', 'endpoints')
 /** In the home itself or, as on the reference platform, below it. */
 const FOLDERS = [ENDPOINTS, join('repository', 'deployment', 'server', ENDPOINTS)]
+const TEMPLATES = join('synapse-configs', 'default', 'templates')
+const TEMPLATE_FOLDERS = [TEMPLATES, join('repository', 'deployment', 'server', TEMPLATES)]
 const EXTENSION = '.xml'
 const FILES_MAX = 256
 const FILE_BYTES_MAX = 256 * 1024
+
+/** What files make of the endpoints that they name. */
+export function lookupIn(files: EndpointFiles): EndpointLookup {
+  return {
+    formOf: name => files.get(name)?.form,
+    instanceOf: ({ template, given }) => files.templates?.get(template)?.expand(given),
+  }
+}
+
+/** Tells whether a file of templates has one of endpoints, not of sequences. */
+export function isEndpointTemplate(text: string): boolean {
+  const plain = text.replace(/<!--[\s\S]*?-->/g, '')
+  const [endpoint, sequence] = [/<(?:\w+:)?endpoint\b/, /<(?:\w+:)?sequence\b/].map(tag => plain.search(tag))
+  return endpoint! >= 0 && (sequence! < 0 || endpoint! < sequence!)
+}
 
 /** `active`: replacements for faulty files; an unchanged file is not parsed again. */
 export async function loadEndpoints(
@@ -36,8 +65,9 @@ export async function loadEndpoints(
   active: EndpointFiles,
   diagnostics: Diagnostics,
 ): Promise<EndpointFiles> {
+  const templates = await loadTemplates(home, active.templates ?? new Map(), diagnostics)
   const [folder, ignored] = FOLDERS.map(it => resolve(home, it)).filter(it => namesIn(it) !== undefined)
-  if (folder === undefined) return NO_ENDPOINT_FILES
+  if (folder === undefined) return templates.size === 0 ? NO_ENDPOINT_FILES : Object.assign(new Map(), { templates })
   if (ignored !== undefined) {
     diagnostics.warn(labelOf(ignored), '', `is ignored, because ${labelOf(folder)} exists`, '')
   }
@@ -50,11 +80,50 @@ export async function loadEndpoints(
     const file = (await readFile(join(folder, name + EXTENSION), name, active, diagnostics)) ?? active.get(name)
     if (file !== undefined) files.set(name, file)
   }
-  return resolved(files, active, diagnostics)
+  if (templates.size === 0) return resolved(files, active, diagnostics)
+  return Object.assign(resolved(Object.assign(files, { templates }), active, diagnostics), { templates })
+}
+
+/** Templates of endpoints by name. The loader of sequences reports folders, and files that cannot be read. */
+async function loadTemplates(
+  home: string,
+  active: ReadonlyMap<string, TemplateFile>,
+  diagnostics: Diagnostics,
+): Promise<ReadonlyMap<string, TemplateFile>> {
+  const templates = new Map<string, TemplateFile>()
+  const folder = TEMPLATE_FOLDERS.map(it => resolve(home, it)).find(it => namesIn(it) !== undefined)
+  for (const stem of folder === undefined ? [] : namesIn(folder)!.slice(0, FILES_MAX)) {
+    const source = readSource(join(folder!, stem + EXTENSION), FILE_BYTES_MAX)
+    if (source === undefined || source.error !== undefined || !isEndpointTemplate(source.text)) continue
+    const { label, text } = source
+    const name = templateName(sequenceNameIn(text, stem) ?? '') ?? stem
+    const other = templates.get(name)
+    if (other !== undefined) {
+      diagnostics.error(label, 'template/name', `is the name of ${other.label} as well`, 'rename one', name)
+      continue
+    }
+    const known = active.get(name)
+    const file = known?.label === label && known.text === text ? known : await readTemplate(name, source, diagnostics)
+    const used = file ?? known
+    if (used !== undefined) templates.set(name, used)
+  }
+  return templates
+}
+
+/** Undefined where the file is faulty. */
+async function readTemplate(
+  name: string,
+  { label, text }: SourceFile,
+  diagnostics: Diagnostics,
+): Promise<TemplateFile | undefined> {
+  const { parseEndpointTemplate } = await import('./endpoint-templates.ts')
+  const expand = await parseEndpointTemplate(name, label, text, diagnostics)
+  return expand === undefined ? undefined : { label, text, expand }
 }
 
 /** Returns the files, whose groups have the endpoints of the files that they name. */
-function resolved(files: ReadonlyMap<string, EndpointFile>, active: EndpointFiles, diagnostics: Diagnostics) {
+function resolved(files: EndpointFiles, active: EndpointFiles, diagnostics: Diagnostics) {
+  const { instanceOf } = lookupIn(files)
   const named = new Map(files)
   for (const [name, file] of files) {
     const { label, text, parsed } = file
@@ -62,16 +131,16 @@ function resolved(files: ReadonlyMap<string, EndpointFile>, active: EndpointFile
     const formOf = (key: string): EndpointForm | undefined => {
       const form = open.has(key) ? undefined : files.get(key)?.parsed
       open.add(key)
-      const whole = form === undefined ? undefined : withMembers(form, formOf)
+      const whole = form === undefined ? undefined : withMembers(form, { formOf, instanceOf })
       open.delete(key)
       return whole === undefined || 'hint' in whole ? undefined : whole
     }
-    const form = withMembers(parsed, formOf)
+    const form = withMembers(parsed, { formOf, instanceOf })
     if (form === file.form) continue
     if (!('hint' in form)) named.set(name, { ...file, form })
     else {
       const lines = text.split('\n')
-      const at = lines.findIndex(line => /\skey\s*=/.test(line) && line.includes(form.given))
+      const at = lines.findIndex(line => /\s(?:key|template)\s*=/.test(line) && line.includes(form.given))
       diagnostics.error(at < 0 ? label : `${label}:${at + 1}`, 'endpoint key', form.expected, form.hint, form.given)
       const former = active.get(name)
       if (former === undefined) named.delete(name)

@@ -1,5 +1,5 @@
 /** Gives the mediators of a plan the endpoints of files that they name. */
-import type { EndpointFiles } from './endpoint-files.ts'
+import { type EndpointFiles, lookupIn } from './endpoint-files.ts'
 import { withMembers } from './endpoint-groups.ts'
 import type { EndpointForm, SequenceEndpoint } from './endpoint-plan.ts'
 import type { SequencePlan } from './sequence-plan.ts'
@@ -9,7 +9,7 @@ export function withEndpointForms(plan: SequencePlan, files: EndpointFiles): Seq
   const { endpoints = [] } = plan
   const forms = new Map<string, EndpointForm>()
   for (const { name, form } of endpoints) {
-    const found = form === null ? files.get(name)?.form : withMembers(form, key => files.get(key)?.form)
+    const found = form === null ? files.get(name)?.form : withMembers(form, lookupIn(files))
     if (found === undefined || found === form || 'hint' in found) continue
     const requests = requestsOf(found, files)
     if (requests !== null) forms.set(name, requests)
@@ -44,9 +44,12 @@ function changesRequests({ format, properties, oauth }: EndpointForm): boolean {
   return format !== 'kept' || properties !== undefined || oauth !== undefined
 }
 
-/** An endpoint of a file, or a group that names files. */
+/** Kinds of addresses that files decide. */
+const OF_FILES = ['group', 'recipients', 'instance']
+
+/** An endpoint of a file, or one that names files or a template. */
 function isEndpoint(value: unknown): value is SequenceEndpoint {
   if (typeof value !== 'object' || value === null || !('name' in value) || !('form' in value)) return false
   const { form, known } = value as SequenceEndpoint
-  return known === undefined && (form === null || form.address?.kind === 'group' || form.address?.kind === 'recipients')
+  return known === undefined && (form === null || OF_FILES.includes(form.address?.kind))
 }

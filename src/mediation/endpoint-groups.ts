@@ -1,10 +1,17 @@
 /** Makes one endpoint of the members of a group: `<failover>` or `<loadbalance>`, which may hold a group each. */
 import type { EndpointDefinition, EndpointPart, EndpointsDefinition } from '../apis/api-definition.ts'
 import { ENDPOINTS_MAX } from '../apis/endpoints.ts'
-import type { EndpointForm, EndpointProperty, GroupAddress, RecipientsAddress, TemplatePiece } from './endpoint-plan.ts'
+import type {
+  EndpointForm,
+  EndpointProperty,
+  GroupAddress,
+  RecipientsAddress,
+  TemplateInstance,
+  TemplatePiece,
+} from './endpoint-plan.ts'
 
 /** Why members make no group. */
-interface GroupViolation {
+export interface GroupViolation {
   readonly expected: string
   readonly hint: string
 }
@@ -100,17 +107,23 @@ export function missingFile(name: string): NamedViolation {
   return { given: name, expected: 'there is no endpoint of this name, or its file is faulty', hint }
 }
 
-/** The form with the endpoints of files that it names. `formOf`: a form without such names; undefined for no file. */
-export function withMembers(
-  form: EndpointForm,
-  formOf: (name: string) => EndpointForm | undefined,
-): EndpointForm | NamedViolation {
+/** The files of a home. */
+export interface EndpointLookup {
+  /** A form without names of files; undefined for no file. */
+  formOf(name: string): EndpointForm | undefined
+  /** What a template makes; undefined for no template. */
+  instanceOf(instance: TemplateInstance): EndpointForm | GroupViolation | undefined
+}
+
+/** The form with the endpoints of files, and of templates, that it names. */
+export function withMembers(form: EndpointForm, lookup: EndpointLookup): EndpointForm | NamedViolation {
   const { address } = form
-  if (address.kind === 'recipients') return withRecipients(form, address, formOf)
+  if (address.kind === 'instance') return instantiated(address, lookup)
+  if (address.kind === 'recipients') return withRecipients(form, address, lookup)
   if (address.kind !== 'group') return form
   const members: EndpointForm[] = []
   for (const member of address.members) {
-    const named = typeof member === 'string' ? formOf(member) : withMembers(member, formOf)
+    const named = typeof member === 'string' ? lookup.formOf(member) : withMembers(member, lookup)
     if (named === undefined) return missingFile(String(member))
     if ('hint' in named) return named
     members.push(named)
@@ -124,17 +137,31 @@ export function withMembers(
 function withRecipients(
   form: EndpointForm,
   address: RecipientsAddress,
-  formOf: (name: string) => EndpointForm | undefined,
+  lookup: EndpointLookup,
 ): EndpointForm | NamedViolation {
   const members: RecipientsAddress['members'][number][] = []
   for (const member of address.members) {
     const isForm = typeof member !== 'string' && !('name' in member)
     const name = typeof member === 'string' ? member : 'name' in member ? member.name : ''
-    const found = isForm ? withMembers(member, formOf) : formOf(name)
+    const found = isForm ? withMembers(member, lookup) : lookup.formOf(name)
     if (found === undefined) return missingFile(name)
     if ('hint' in found) return found
     if (found.address.kind === 'recipients') return { ...NO_LIST, given: name }
     members.push(isForm ? found : member)
   }
   return { ...form, address: { kind: 'recipients', ...address, members } }
+}
+
+function instantiated(instance: TemplateInstance, lookup: EndpointLookup): EndpointForm | NamedViolation {
+  const { template } = instance
+  const found = lookup.instanceOf(instance)
+  if (found === undefined) {
+    const hint = `add synapse-configs/default/templates/${template}.xml`
+    return { given: template, expected: 'there is no template of endpoints of this name, or its file is faulty', hint }
+  }
+  if ('hint' in found) return { ...found, given: template }
+  // A template may hold a group that names files.
+  const whole = withMembers(found, lookup)
+  if (!('hint' in whole)) return whole
+  return { ...whole, given: template, expected: `has a template that names ${whole.given}: ${whole.expected}` }
 }

@@ -77,7 +77,11 @@ export function parseSequenceEndpoint(
   parser: Parser,
   mayBeFound: boolean,
 ): SequenceEndpoint | undefined {
-  if (element.has('template')) return refuseTemplate(element, parser)
+  if (element.has('template')) {
+    const form = parseTemplateUse(element, parser)
+    if (form === undefined) return undefined
+    return mayBeFound ? { name: nameOf(form), form } : { name: nameOf(form), form, takesOne: true }
+  }
   parser.checkAttributes(element, ['key', 'name', ...(mayBeFound ? ['key-expression'] : [])])
   parser.checkNoText(element)
   const text = /^\{([\s\S]*)\}$/.exec(element.attribute('key'))?.[1] ?? element.attribute('key-expression')
@@ -101,8 +105,32 @@ function refuseList(element: XmlElement, parser: Parser): undefined {
   return parser.error(element, '', NO_LIST.expected, NO_LIST.hint)
 }
 
-function refuseTemplate(element: XmlElement, parser: Parser): undefined {
-  return parser.error(element, 'template', 'is not supported', 'write the endpoint out, with <address> or <http>')
+/** `<endpoint template="…" uri="…">` with its parameters. */
+function parseTemplateUse(element: XmlElement, parser: Parser): EndpointForm | undefined {
+  parser.checkAttributes(element, ['template', 'name', 'uri'])
+  parser.checkElements(element, ['parameter'])
+  parser.checkNoText(element)
+  const template = parser.required(element, 'template')
+  const given: Record<string, string> = {}
+  for (const name of ['name', 'uri']) if (element.has(name)) given[name] = element.attribute(name)
+  for (const child of element.children.filter(({ name }) => name === 'parameter')) {
+    parser.checkAttributes(child, ['name', 'value'])
+    parser.checkElements(child, [])
+    const name = parser.required(child, 'name')
+    if (name === undefined) return undefined
+    if (!child.has('value')) return parser.error(child, 'value', 'is missing', 'add it')
+    if (Object.hasOwn(given, name)) return parser.error(child, 'name', 'is given twice', 'remove one', name)
+    given[name] = child.attribute('value')
+  }
+  if (template === undefined) return undefined
+  return { method: '', format: 'kept', appendsPath: false, address: { kind: 'instance', template, given } }
+}
+
+/** The endpoint of a template, with its parameters in place. */
+export function parseInstance(element: XmlElement, parser: Parser): EndpointForm | undefined {
+  parser.checkAttributes(element, ['name'])
+  parser.checkNoText(element)
+  return parseForm(element, parser, 'file')
 }
 
 /** Name of the file of an endpoint. */
@@ -130,14 +158,14 @@ export function endpointOfUrl(
 
 /** The root of a file of endpoints. */
 export function parseNamedEndpoint(root: XmlElement, name: string, parser: Parser): EndpointForm | undefined {
-  if (root.has('template')) return refuseTemplate(root, parser)
-  parser.checkAttributes(root, ['name'])
+  const isInstance = root.has('template')
+  if (!isInstance) parser.checkAttributes(root, ['name'])
   parser.checkNoText(root)
   const given = parser.required(root, 'name')
   if (given !== undefined && given !== name) {
     parser.error(root, 'name', `is not the name of its file, ${name}`, 'give it the name of the file', given)
   }
-  return parseForm(root, parser, 'file')
+  return isInstance ? parseTemplateUse(root, parser) : parseForm(root, parser, 'file')
 }
 
 /** No hash of a secret that somebody could guess leaves the process. */
@@ -145,11 +173,11 @@ const NAME_KEY = randomBytes(32)
 
 /**
  * Properties have no part in it, because they may be secrets: reactors know method, address and token alone by the
- * name. With OAuth it is another one after a start.
+ * name. With OAuth, and of a template, it is another one after a start.
  */
 function nameOf(form: EndpointForm): string {
   const text = JSON.stringify(form, (key, value: unknown) => (key === 'properties' ? undefined : value))
-  const hash = text.includes('"clientSecret":') ? createHmac('sha256', NAME_KEY) : createHash('sha256')
+  const hash = /"(?:clientSecret|template)":/.test(text) ? createHmac('sha256', NAME_KEY) : createHash('sha256')
   return `inline-${hash.update(text).digest('hex').slice(0, 16)}`
 }
 
@@ -279,7 +307,9 @@ function parseGroup(element: XmlElement, parser: Parser): EndpointForm | undefin
   })
   if (members.length < element.children.length || algorithm === undefined || failsOver === undefined) return undefined
   const group = { isFailover, algorithm, failsOver }
-  const isKnown = members.every(member => typeof member !== 'string' && member.address.kind !== 'group')
+  const isKnown = members.every(
+    member => typeof member !== 'string' && member.address.kind !== 'group' && member.address.kind !== 'instance',
+  )
   const form = isKnown ? groupOf(group, members as readonly EndpointForm[]) : unresolved({ ...group, members })
   return 'hint' in form ? parser.error(element, '', form.expected, form.hint) : form
 }
@@ -340,6 +370,7 @@ function groupMember(element: XmlElement, parser: Parser): EndpointForm | string
     const hint = element.name === 'session' ? 'backends must share their sessions' : 'write <endpoint>'
     return parser.error(element, '', 'is not supported in a group', hint)
   }
+  if (element.has('template')) return parseTemplateUse(element, parser)
   parser.checkAttributes(element, ['name', 'key'])
   if (element.has('key')) {
     parser.checkElements(element, [])

@@ -10,6 +10,7 @@ export type TemplatePiece = string | { readonly name: string; readonly keeps: bo
  * Where requests go. `message`: to the destination of the message. `template`: to a URL whose variables are properties
  * of the message; `origin` is scheme, host and port, or '' where variables decide them. `urls`: to known origins.
  * `group`: to a group that names files. `recipients`: a copy to each endpoint of a list.
+ * `instance`: to what a template makes.
  */
 export type EndpointAddress =
   | { readonly kind: 'message'; readonly settings: EndpointSettings }
@@ -30,6 +31,7 @@ export type EndpointAddress =
     }
   | ({ readonly kind: 'group' } & GroupAddress)
   | ({ readonly kind: 'recipients' } & RecipientsAddress)
+  | ({ readonly kind: 'instance' } & TemplateInstance)
 
 /** A group that names endpoints of files: `endpoint-groups.ts` makes `urls` of it once the files are known. */
 export interface GroupAddress {
@@ -46,6 +48,13 @@ export interface RecipientsAddress {
   readonly members: readonly (EndpointForm | string | Recipient)[]
   /** Finds addresses, with commas between them, for the only member. Left out: the members are the recipients. */
   readonly list?: Expression
+}
+
+/** An endpoint of a template: `endpoint-groups.ts` makes its form once the templates are known. */
+export interface TemplateInstance {
+  readonly template: string
+  /** Values by the names of parameters; may hold secrets. */
+  readonly given: Readonly<Record<string, string>>
 }
 
 export type Recipient = Pick<SequenceEndpoint, 'name' | 'form'>

@@ -63,13 +63,13 @@ const COPIERS = ['clone', 'iterate']
 /** Mediators that copy the message where their endpoint is a list of recipients. */
 const SENDERS = ['call', 'send']
 
-/** Whether a mediator makes copies; `perhaps`: an endpoint of a file may be a list of recipients. */
+/** Whether a mediator makes copies; `perhaps`: files decide whether its endpoint is a list of recipients. */
 export function copiesOf({ mediator, settings }: MediatorPlan): 'always' | 'perhaps' | 'never' {
   if (COPIERS.includes(mediator)) return 'always'
   if (!SENDERS.includes(mediator)) return 'never'
   const { endpoint } = settings as { readonly endpoint: SequenceEndpoint | null }
   if (endpoint === null) return 'never'
-  if (endpoint.form === null) return 'perhaps'
+  if (endpoint.form === null || endpoint.form.address.kind === 'instance') return 'perhaps'
   return endpoint.form.address.kind === 'recipients' ? 'always' : 'never'
 }
 

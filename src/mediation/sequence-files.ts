@@ -8,7 +8,7 @@ import { basename, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { abbreviatedList, type Diagnostic, Diagnostics, formatValue } from '../config/diagnostics.ts'
 import { labelOf, readSource, type SourceFile } from '../config/source-file.ts'
-import { type EndpointFiles, loadEndpoints, NO_ENDPOINT_FILES } from './endpoint-files.ts'
+import { type EndpointFiles, isEndpointTemplate, loadEndpoints, lookupIn, NO_ENDPOINT_FILES } from './endpoint-files.ts'
 import { missingFile, NO_LIST, withMembers } from './endpoint-groups.ts'
 import { sequenceNameIn } from './sequence-name.ts'
 import type { SequencePlan } from './sequence-plan.ts'
@@ -107,7 +107,9 @@ export function withoutDiagnostics({ files, endpoints }: SequenceSet): SequenceS
 /** Names of new, changed and removed sequences, and of endpoints. */
 export function changedSequences(active: SequenceSet, next: SequenceSet): readonly string[] {
   const sequences = changedNames(active.files, next.files)
-  return [...sequences, ...changedNames(active.endpoints, next.endpoints).map(name => `endpoint ${name}`)]
+  const endpoints = changedNames(active.endpoints, next.endpoints).map(name => `endpoint ${name}`)
+  const templates = changedNames(active.endpoints.templates ?? new Map(), next.endpoints.templates ?? new Map())
+  return [...sequences, ...endpoints, ...templates.map(name => `template ${name}`)]
 }
 
 type Texts = ReadonlyMap<string, { readonly text: string }>
@@ -147,9 +149,10 @@ async function ownFiles(
     if (stems === undefined) return new Map([...active.files.keys()].map(name => [name, null]))
     for (const stem of stems) {
       const source = readSource(join(folder, stem + EXTENSION), FILE_BYTES_MAX)
-      if (source === undefined) continue
+      const isTemplate = basename(folder) === 'templates'
+      if (source === undefined || (isTemplate && isEndpointTemplate(source.text))) continue
       const found = nameOf(stem, source, active, ofPackage)
-      const name = basename(folder) === 'templates' && templateName(found) === undefined ? templateKey(stem) : found
+      const name = isTemplate && templateName(found) === undefined ? templateKey(stem) : found
       sources.push({ source, name, stem })
     }
   }
@@ -281,11 +284,11 @@ function diagnostic(where: string, given: string, expected: string, hint: string
 export function missingEndpoint({ endpoints = [] }: SequencePlan, files: EndpointFiles): Diagnostic | undefined {
   for (const { name, form, key, takesOne } of endpoints) {
     if (key !== undefined) continue
-    const formOf = (key: string) => files.get(key)?.form
-    const found = form === null ? (formOf(name) ?? missingFile(name)) : withMembers(form, formOf)
+    const found = form === null ? (files.get(name)?.form ?? missingFile(name)) : withMembers(form, lookupIn(files))
     if ('hint' in found) return { where: '', key: 'endpoint key', ...found }
     if (takesOne === true && found.address.kind === 'recipients') {
-      return { where: '', key: 'endpoint key', given: name, ...NO_LIST }
+      const given = form?.address.kind === 'instance' ? form.address.template : name
+      return { where: '', key: 'endpoint key', given, ...NO_LIST }
     }
   }
   return undefined

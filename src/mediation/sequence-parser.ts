@@ -17,7 +17,7 @@ import { templateKey, templateName } from './templates.ts'
 import { remedyOf } from './unsupported-mediators.ts'
 import { ARRAY_TARGET, element as xmlElement, selfContained, type XmlChild, type XmlElementNode } from './xml-tree.ts'
 
-const BOUNDS: XmlBounds = { bytes: 1024 * 1024, elements: 10_000, depth: 100 }
+export const BOUNDS: XmlBounds = { bytes: 1024 * 1024, elements: 10_000, depth: 100 }
 const GIVEN_LENGTH_MAX = 200
 /** Attributes of exported sequences without effect here: traces and statistics are configured for the gateway. */
 const WITHOUT_EFFECT = ['trace', 'statistics']
@@ -111,8 +111,8 @@ export class SequenceParser {
     this.checkElements(root, ['parameter', 'sequence', 'endpoint'])
     const endpoint = root.child('endpoint')
     if (endpoint !== undefined) {
-      const hint = 'write the endpoint in a file of synapse-configs/default/endpoints'
-      this.error(endpoint, '', 'makes this a template of endpoints, which is not supported', hint)
+      const hint = 'templates of endpoints are files of synapse-configs/default/templates in the home'
+      this.error(endpoint, '', 'makes this a template of endpoints, which has another place', hint)
       return []
     }
     for (const child of root.children) {

@@ -11,6 +11,7 @@ import {
   endpointsOf,
 } from '../apis/api-definition.ts'
 import { apiPaths } from '../apis/api-paths.ts'
+import { lookupIn } from '../mediation/endpoint-files.ts'
 import { withMembers } from '../mediation/endpoint-groups.ts'
 import { type EndpointAddress, type EndpointForm, memberName } from '../mediation/endpoint-plan.ts'
 import type { BackendTokenPlan } from '../auth/auth-plan.ts'
@@ -67,7 +68,7 @@ interface PlannedSequenceEndpoints {
 /** Where the owners of slots are collected. */
 type SlotOwners = Record<'routes' | 'endpoints', string[]>
 
-type KnownAddress = Exclude<EndpointAddress, { kind: 'group' | 'recipients' }>
+type KnownAddress = Exclude<EndpointAddress, { kind: 'group' | 'recipients' | 'instance' }>
 
 /** By name; groups have the endpoints of the files that they name. */
 type EndpointForms = ReadonlyMap<string, EndpointForm & { readonly address: KnownAddress }>
@@ -310,9 +311,9 @@ function endpointForms(definitions: readonly ApiDefinition[], sequences: Sequenc
   }
   const known = new Map<string, EndpointForm & { readonly address: KnownAddress }>()
   const add = (name: string, given: EndpointForm): void => {
-    const form = withMembers(given, key => sequences.endpoints.get(key)?.form)
+    const form = withMembers(given, lookupIn(sequences.endpoints))
     // A sequence that names a missing file is reported, and each of its calls is a fault.
-    if ('hint' in form || form.address.kind === 'group') return
+    if ('hint' in form || form.address.kind === 'group' || form.address.kind === 'instance') return
     if (form.address.kind !== 'recipients') known.set(name, { ...form, address: form.address })
     else {
       for (const [at, member] of form.address.members.entries()) {

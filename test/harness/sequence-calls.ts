@@ -70,8 +70,8 @@ async function serve(peer: Peer, reactions: Readonly<Record<string, Reaction>>, 
   }
 }
 
-/** Endpoints of files by name: an address, or a form. */
-type NamedEndpoints = Readonly<Record<string, string | EndpointForm>>
+/** Endpoints of files by name: an address, or a form; or the files of a home. */
+type NamedEndpoints = Readonly<Record<string, string | EndpointForm>> | EndpointFiles
 
 /** The endpoints that sequences contain, planned as the primary does. */
 export function planEndpoints(
@@ -108,6 +108,7 @@ function planSequences(sequences: readonly SequencePlan[], named: NamedEndpoints
 }
 
 function filesOf(named: NamedEndpoints): EndpointFiles {
+  if (named instanceof Map) return named
   return new Map(
     Object.entries(named).map(([name, given]) => {
       const form = typeof given === 'string' ? formOf(given) : given

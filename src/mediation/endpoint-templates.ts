@@ -1,0 +1,105 @@
+/**
+ * Templates of endpoints: files of `synapse-configs/default/templates` with an `<endpoint>`, in whose values `$name` is
+ * a parameter. `<endpoint template="…">` makes an endpoint of one. Runs in the primary.
+ */
+import { Diagnostics } from '../config/diagnostics.ts'
+import { parseXml, type XmlElement } from '../config/xml.ts'
+import type { GroupViolation } from './endpoint-groups.ts'
+import { parseInstance } from './endpoint-parser.ts'
+import type { EndpointForm, TemplateInstance } from './endpoint-plan.ts'
+import { loadExpressionSyntax } from './expression-syntax.ts'
+import { SEQUENCE_NAMESPACE } from './functions.ts'
+import { MEDIATORS } from './mediators/list.ts'
+import { BOUNDS, SequenceParser } from './sequence-parser.ts'
+
+/** Makes endpoints of a template. Returns why values make none. */
+export type Expand = (given: TemplateInstance['given']) => EndpointForm | GroupViolation
+
+const PARAMETER = /\$([A-Za-z_][\w-]*)/g
+/** Instances of one template that are kept: each is asked for several times. */
+const INSTANCES_MAX = 256
+
+/** Parses the file of a template. `name`: that of the template. Undefined after any error. */
+export async function parseEndpointTemplate(
+  name: string,
+  label: string,
+  text: string,
+  diagnostics: Diagnostics,
+): Promise<Expand | undefined> {
+  const before = diagnostics.errors.length
+  const root = await parseXml(text, label, 'template', diagnostics, BOUNDS)
+  if (root === undefined) return undefined
+  if (root.namespace !== SEQUENCE_NAMESPACE) {
+    const hint = `add xmlns="${SEQUENCE_NAMESPACE}"`
+    return diagnostics.error(root.where, 'xmlns', 'is not that of the sequence language', hint)
+  }
+  const syntax = await loadExpressionSyntax()
+  const parser = new SequenceParser(MEDIATORS, syntax, diagnostics)
+  const parameters = parseHead(root, parser)
+  const endpoint = parser.only(root, 'endpoint')
+  if (endpoint?.has('template')) parser.error(endpoint, 'template', 'is not supported in a template', 'write it out')
+  if (endpoint?.has('key')) parser.error(endpoint, 'key', 'is not supported in a template', 'write the endpoint out')
+  if (diagnostics.errors.length > before || endpoint === undefined) return undefined
+  const kept = new Map<string, EndpointForm | GroupViolation>()
+  return given => {
+    const key = JSON.stringify(given)
+    const known = kept.get(key)
+    if (known !== undefined) return known
+    const found = new Diagnostics()
+    const values: Values = new Map([...NOTHING_GIVEN, ...parameters, ...Object.entries(given)])
+    const form = instanceOf(name, endpoint, values, found, new SequenceParser(MEDIATORS, syntax, found))
+    if (kept.size >= INSTANCES_MAX) kept.clear()
+    kept.set(key, form)
+    return form
+  }
+}
+
+/** By name; null for a parameter without a value. */
+type Values = ReadonlyMap<string, string | null>
+
+const NOTHING_GIVEN: readonly (readonly [string, string | null])[] = [
+  ['name', ''],
+  ['uri', null],
+]
+
+function parseHead(root: XmlElement, parser: SequenceParser): readonly (readonly [string, string | null])[] {
+  parser.checkAttributes(root, ['name'])
+  parser.checkElements(root, ['parameter', 'endpoint'])
+  parser.checkNoText(root)
+  return root.children
+    .filter(({ name }) => name === 'parameter')
+    .flatMap(element => {
+      parser.checkAttributes(element, ['name', 'defaultValue', 'isMandatory'])
+      parser.checkElements(element, [])
+      const name = parser.required(element, 'name')
+      const value = element.has('defaultValue') ? element.attribute('defaultValue') : null
+      return name === undefined || (value === null && name === 'name') ? [] : [[name, value] as const]
+    })
+}
+
+function instanceOf(
+  name: string,
+  endpoint: XmlElement,
+  values: Values,
+  found: Diagnostics,
+  parser: SequenceParser,
+): EndpointForm | GroupViolation {
+  const missing = new Set<string>()
+  const replace = (text: string): string =>
+    text.replace(PARAMETER, (written, key: string) => {
+      const value = values.get(key)
+      if (value === null) missing.add(key)
+      return value ?? written
+    })
+  const form = parseInstance(endpoint.replaced(replace), parser)
+  const [absent] = missing
+  if (absent !== undefined) {
+    const hint = absent === 'uri' ? 'add the attribute uri' : `add <parameter name="${absent}" value="…"/>`
+    return { expected: `leaves out the parameter ${absent} of the template ${name}`, hint }
+  }
+  const [error] = found.errors
+  if (error === undefined && form !== undefined) return form
+  const { where = '', key = '', expected = '', hint = '' } = error ?? {}
+  // What is given may be a secret.
+  return { expected: `makes no endpoint of the template ${name}: ${where}: ${key}: ${expected}`, hint }
+}
