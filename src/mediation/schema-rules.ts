@@ -3,6 +3,7 @@
  * every object inherits for properties, calls functions that a client names, or needs quadratic time.
  */
 import { compilePattern } from '../runtime/pattern.ts'
+import { showLife } from '../runtime/signs-of-life.ts'
 
 interface Keywords {
   removeKeyword(keyword: string): unknown
@@ -25,8 +26,14 @@ export function schemaOptions(process: (code: string) => string = code => code):
     ...{ strict: false, logger: false, messages: true, multipleOfPrecision: 9 },
     // Otherwise every object has a `constructor`.
     ownProperties: true,
-    code: { regExp: linearRegExp, process: (code: string) => process(withOwnProperties(code)) },
+    code: { regExp: linearRegExp, process: (code: string) => compiled(process(withOwnProperties(code))) },
   }
+}
+
+/** Ajv makes a function of each schema that a reference names, and may make thousands with the first message. */
+function compiled(code: string): string {
+  showLife()
+  return code
 }
 
 /**
@@ -83,9 +90,48 @@ function isOneOf(values: readonly unknown[]): (value: unknown) => boolean {
   return value => (isNested(value) ? texts.size > 0 && texts.has(canonicalText(value)) : scalars.has(value))
 }
 
+/** Numbers of values, equal for equal ones: each object and list is read once, however many lists hold it. */
+class CanonicalForms {
+  readonly #numbers = new Map<string, number>()
+  readonly #known = new Map<object, number>()
+
+  textOf(value: unknown): string {
+    return isNested(value) ? `#${this.#numberOf(value)}` : JSON.stringify(value)
+  }
+
+  #numberOf(value: object): number {
+    const known = this.#known.get(value)
+    if (known !== undefined) return known
+    const text = Array.isArray(value) ? `[${value.map(item => this.textOf(item)).join()}]` : this.#membersOf(value)
+    const number = this.#numbers.get(text) ?? this.#numbers.size
+    this.#numbers.set(text, number)
+    this.#known.set(value, number)
+    return number
+  }
+
+  #membersOf(value: object): string {
+    const members = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1))
+    return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${this.textOf(member)}`).join()}}`
+  }
+}
+
+/** Of the check that runs; null between checks, because a message may change. */
+let forms: CanonicalForms | null = null
+
+/** Runs one check of one value. */
+export function withCanonicalForms<T>(check: () => T): T {
+  try {
+    return check()
+  } finally {
+    forms = null
+  }
+}
+
 function areUnique(items: readonly unknown[]): boolean {
   if (items.length < 2) return true
-  return new Set(items.map(canonicalText)).size === items.length
+  forms ??= new CanonicalForms()
+  const own = forms
+  return new Set(items.map(item => own.textOf(item))).size === items.length
 }
 
 function isNested(value: unknown): value is object {
@@ -112,6 +158,27 @@ const BY_PROPERTY = new Set([
 ])
 /** Keywords whose values are no schemas. */
 const DATA = new Set(['const', 'enum', 'default', 'examples', 'example'])
+
+/** Schemas that a function of Ajv checks at most, so that a thread that compiles it shows signs of life in time. */
+const NESTED_MAX = 10_000
+
+/** Throws where a schema holds so many others, without those that references name, that it compiles too long. */
+export function refuseLongSchema(root: unknown): void {
+  let count = 0
+  const pending: unknown[] = [root]
+  for (let schema = pending.pop(); schema !== undefined; schema = pending.pop()) {
+    if (!isNested(schema)) continue
+    if (++count > NESTED_MAX) {
+      throw new Error(`it holds more than ${NESTED_MAX} schemas (name some of them, and refer to them with $ref)`)
+    }
+    for (const [keyword, value] of Object.entries(schema)) {
+      if (DATA.has(keyword) || keyword === 'xml') continue
+      // The members of these are schemas, the object itself is none.
+      for (const inner of BY_PROPERTY.has(keyword) && isNested(value) ? Object.values(value) : [value])
+        pending.push(inner)
+    }
+  }
+}
 
 /** Throws where a schema has a rule for a property `__proto__`: Ajv leaves out the rule. */
 export function refuseUncheckedProperty(root: unknown): void {

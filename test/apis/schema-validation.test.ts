@@ -18,6 +18,10 @@ paths:
       responses: {"200": {description: ok, content: {text/event-stream: {}}}}
 `
 
+function propertiesTo(count: number): string {
+  return Array.from({ length: count }, (_, at) => `p${at}: {type: string}`).join()
+}
+
 /** [lines of api.yaml, document; '' for none, errors and warnings]. */
 const SAID: readonly (readonly [string, string, readonly RegExp[]])[] = [
   [ASKS, DOCUMENT('{type: string}'), []],
@@ -26,6 +30,12 @@ const SAID: readonly (readonly [string, string, readonly RegExp[]])[] = [
   [ASKS, DOCUMENT('{type: string, minLength: -1}'), [/swagger\.yaml:7: .*minLength/]],
   [ASKS, DOCUMENT('{$dynamicRef: "#a"}', '3.1.0'), [/swagger\.yaml:7: .*dynamicRef: is not supported.*use \$ref/]],
   [ASKS, DOCUMENT('{type: strong}', '3.1.0'), [/swagger\.yaml:7: /]],
+  [ASKS, DOCUMENT(`{properties: {${propertiesTo(9990)}}}`), []],
+  [
+    ASKS,
+    DOCUMENT(`{properties: {${propertiesTo(10_001)}}}`),
+    [/swagger\.yaml:7: .*cannot be compiled: it holds more than 10000 schemas \(name some of them, and refer/],
+  ],
   [
     `${ASKS}  operations: [{target: /x, verb: GET}]\n`,
     '',
@@ -53,7 +63,8 @@ const SAID: readonly (readonly [string, string, readonly RegExp[]])[] = [
 ]
 
 for (const [lines, document, expected] of SAID) {
-  test(`${lines.trim().replaceAll('\n', ',')} with ${/schema: .*/.exec(document)?.[0] ?? 'no document'}`, async t => {
+  const schema = /schema: .{0,100}/.exec(document)?.[0] ?? 'no document'
+  test(`${lines.trim().replaceAll('\n', ',')} with ${schema}`, async t => {
     const files: Record<string, string> = document === '' ? {} : { 'Definitions/swagger.yaml': document }
     const { said } = await loadProjects(t, { '/a': [lines, files] })
     assert.equal(said.length, expected.length, said.join('\n'))

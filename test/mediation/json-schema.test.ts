@@ -25,6 +25,10 @@ const CASES: readonly (readonly [schema: object, message: string, isValid: boole
   [{ uniqueItems: true }, '[1,1.0]', false],
   [{ uniqueItems: true }, `[${Array.from({ length: 100_000 }, (_, at) => at).join()}]`, true],
   [{ uniqueItems: false }, '[1,1]', true],
+  [{ uniqueItems: true }, '[[1,[{"b":2,"a":[]}]],[1,[{"a":[],"b":2}]]]', false],
+  [{ uniqueItems: true }, '[[],["#0"],[[]],{},{"a":[]},{"a":"#0"}]', true],
+  [{ uniqueItems: true, items: { uniqueItems: true } }, '[[1,2],[2,1],[1]]', true],
+  [{ uniqueItems: true, items: { uniqueItems: true } }, '[[1,1],[2]]', false],
   [{ enum: [{ toString: 1 }, 'a', 0] }, '{"toString":1}', true],
   [{ enum: [{ a: 1, b: 2 }] }, '{"b":2,"a":1}', true],
   [{ enum: ['1', 'a'] }, '1', false],
@@ -76,6 +80,19 @@ for (const [schema, message, isValid] of [...CASES, ...CASES_06, ...CASES_2019])
     assert.equal(contract.violations('A', value, 'body').length === 0, isValid, 'contract')
   })
 }
+
+test('a recursive schema with uniqueItems reads each item a fixed number of times, however deep it stands', () => {
+  const readsAt = (depth: number): number => {
+    let reads = 0
+    const leaf = Object.defineProperty({}, 'a', { enumerable: true, get: () => ++reads })
+    let value: unknown = [leaf, 0]
+    for (let level = 1; level < depth; level++) value = [value, 0]
+    const list = { uniqueItems: true, items: { $ref: '#/$defs/list' } }
+    assert.deepEqual(new ContractSchemas({ list }).violations('list', value, 'body'), [])
+    return reads
+  }
+  assert.equal(readsAt(100), readsAt(2))
+})
 
 /** A recursive schema in which one rule sees what another one has evaluated. */
 const RECURSIVE = {

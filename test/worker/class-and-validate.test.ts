@@ -146,6 +146,15 @@ const SCHEMAS: readonly (readonly [string, string, string, string, string, RegEx
   ['a file', ' key="schemas/order.json"/>', '', '{"n":1}', '{"n":"x"}', /must be integer/],
   ['a local entry', ' key="order"/>', '', '{"n":1}', '{"n":"x"}', /must be integer/],
   ['a part', inline({ type: 'integer' }), ' source="json-eval($.n)"', '{"n":1}', '{"n":"x"}', /must be integer/],
+  ['a repeated member', inline(ORDER), '', '{"n":1,"m":{"n":2}}', '{"n":0,"n":1}', /^\/n must not be repeated/],
+  [
+    'a repeated member beside a part',
+    inline({ type: 'integer' }),
+    ' source="json-eval($.a)"',
+    '{"a":1}',
+    '{"a":"x","b":[{"c":1,"c":2}],"a":1}',
+    /^\/b\/0\/c must not be repeated/,
+  ],
   ['a body without JSON', inline(ORDER), '', '{"n":1}', '', /is not JSON/],
   [
     'a hostile pattern',

@@ -2,6 +2,8 @@
 import type { XmlElement } from '../../config/xml.ts'
 import { servicesOf } from '../backend-calls.ts'
 import type { Expression } from '../expression.ts'
+import type { Evaluate } from '../expression-compiler.ts'
+import { repeatedMembers } from '../formats/json-members.ts'
 import { compileSchema, type SchemaCheck } from '../json-schema.ts'
 import { MediationFault } from '../mediation-fault.ts'
 import { mediator, type Run } from '../mediator.ts'
@@ -56,8 +58,7 @@ export const validate = mediator<ValidateSettings>({
     const fails = context.compileAll(onFail)
     let known: { readonly text: string; readonly check: SchemaCheck } | null = null
     const checked = (message: Message, check: SchemaCheck): ReturnType<Run> => {
-      const value = evaluate === null ? jsonPayload(message) : jsonOfValue(evaluate(message))
-      const violation = value === undefined ? 'the payload is not JSON' : check(value)
+      const violation = violationIn(message, evaluate, check)
       if (violation === '') return true
       describe(message, violation.slice(0, MESSAGE_MAX))
       return fails(message)
@@ -122,6 +123,22 @@ function compiled(key: string, text: string): SchemaCheck {
   const problem = schemaProblem(text)
   if (problem === '') return compileSchema(text)
   throw new MediationFault({ message: 'The message could not be mediated', cause: `${key} ${problem}` })
+}
+
+/** Returns '' where the message matches. A repeated member is a violation: a backend may take the first one (D817). */
+function violationIn(message: Message, evaluate: Evaluate | null, check: SchemaCheck): string {
+  const { payload } = message
+  const text = payload?.kind === 'json' || payload?.kind === 'text' ? payload.text : ''
+  const given = evaluate === null ? undefined : evaluate(message)
+  const value = given === undefined ? jsonPayload(message) : jsonOfValue(given)
+  if (value === undefined) return 'the payload is not JSON'
+  const isOfPayload = payload?.kind === 'json' || evaluate === null
+  const texts = [...(isOfPayload ? [text] : []), ...(typeof given === 'string' ? [given] : [])]
+  for (const each of texts) {
+    const [pointer] = parsed(each) === undefined ? [] : repeatedMembers(each, 1)
+    if (pointer !== undefined) return `${pointer} must not be repeated`
+  }
+  return check(value)
 }
 
 function jsonPayload(message: Message): Json | undefined {

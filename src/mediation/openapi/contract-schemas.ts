@@ -3,7 +3,14 @@
  * stops looking after `VIOLATIONS_MAX` of one part of a message: a list of a million wrong items costs no more.
  */
 import { createRequire } from 'node:module'
-import { addSchemaRules, type CodeTemplate, refuseUncheckedProperty, schemaOptions } from '../schema-rules.ts'
+import {
+  addSchemaRules,
+  type CodeTemplate,
+  refuseLongSchema,
+  refuseUncheckedProperty,
+  schemaOptions,
+  withCanonicalForms,
+} from '../schema-rules.ts'
 import type { ApiContract, Violation } from './api-contract.ts'
 import { FORMATS } from './text-formats.ts'
 
@@ -62,6 +69,7 @@ export class ContractSchemas {
   /** Throws where the schema cannot be compiled. */
   compile(name: string): void {
     refuseUncheckedProperty(this.#schemas[name])
+    refuseLongSchema(this.#schemas[name])
     this.#validator(name)
   }
 
@@ -74,7 +82,7 @@ export class ContractSchemas {
   ): readonly Violation[] {
     if (name === '') return []
     const validate = this.#validator(name)
-    if (validate(value)) return []
+    if (withCanonicalForms(() => validate(value))) return []
     const errors = (validate.errors ?? []).slice(0, VIOLATIONS_MAX)
     const told = errors.filter(({ keyword }) => keyword !== 'if')
     return (told.length === 0 ? errors : told).map(error => {
