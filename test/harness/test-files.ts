@@ -15,12 +15,9 @@ const FILES_PER_PROCESS: Readonly<Record<string, number>> = {
 }
 /** The same for the files of all other folders together. */
 const FILES_PER_SHARED_PROCESS = 50
-/**
- * Files with a process of their own: they measure its memory, exhaust its arena, or count its sockets; behind
- * `mediated-exchanges` other files take five times their processor time.
- */
+/** Files with a process of their own: they measure its memory, exhaust its arena, or count its sockets. */
 const ALONE = [
-  ...['proxy/backpressure', 'proxy/exchange/read-buffer', 'proxy/mediated-exchanges', 'proxy/memory-exhaustion'],
+  ...['proxy/backpressure', 'proxy/exchange/read-buffer', 'proxy/memory-exhaustion'],
   ...['proxy/reload-load', 'proxy/reload-threads', 'proxy/secured-memory', 'socket/endings'],
 ].map(name => `test/${name}.test.ts`)
 /** The files that take longest begin first. */
