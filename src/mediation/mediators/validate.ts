@@ -125,7 +125,7 @@ function compiled(key: string, text: string): SchemaCheck {
   throw new MediationFault({ message: 'The message could not be mediated', cause: `${key} ${problem}` })
 }
 
-/** Returns '' where the message matches. A repeated member is a violation: a backend may take the first one (D817). */
+/** Returns '' where the message matches. A repeated member is a violation: a backend may take the first one. */
 function violationIn(message: Message, evaluate: Evaluate | null, check: SchemaCheck): string {
   const { payload } = message
   const text = payload?.kind === 'json' || payload?.kind === 'text' ? payload.text : ''
