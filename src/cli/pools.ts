@@ -32,6 +32,7 @@ const SINCE = [
   'loop',
   'busy',
   'late',
+  'left',
   'died',
   'failed',
 ]
@@ -56,7 +57,13 @@ function cellsOf(pool: ListedPool): readonly string[] {
 }
 
 function historyCells(history: PoolHistory): readonly string[] {
-  const { name, tasks, waited, waitSeconds, queueFull, memory, loop, busy, late, died, failed } = history
+  const { name, tasks, waited, waitSeconds, queueFull, memory, loop, busy, late, left, died, failed } = history
   const mean = waited === 0 ? '' : `${Math.round((waitSeconds / waited) * 1000)} ms`
-  return [name, String(tasks), String(waited), mean, ...[queueFull, memory, loop, busy, late, died, failed].map(String)]
+  return [
+    name,
+    String(tasks),
+    String(waited),
+    mean,
+    ...[queueFull, memory, loop, busy, late, left, died, failed].map(String),
+  ]
 }

@@ -34,6 +34,8 @@ export interface BackendRequest {
   readonly secrets?: readonly string[]
   /** Time until which the task waits for the response, by the monotonic clock; left out: no limit. */
   readonly endMs?: number
+  /** Number of the task; left out: the call ends by itself alone. */
+  readonly task?: number
 }
 
 /** Runs sequences on a copy, which nobody waits for. */

@@ -4,7 +4,7 @@ import type { FlowResult, FlowTask } from './worker-task.ts'
 /**
  * Why a task has no result. `queue-full`: the bounded queue of the pool is full. `memory`: the messages that wait hold
  * `worker_pool_queue_bytes`. `late`: `mediation.synapse.global_timeout_interval` is over. `left`: whoever waited has
- * taken it off the queue. `loop`: the task would wait for tasks that wait for it. `died`: the thread died, hung or ran
+ * given it up. `loop`: the task would wait for tasks that wait for it. `died`: the thread died, hung or ran
  * out of memory. `busy`: the lock of the permits was not free in time. `failed`: the task threw, which is a bug, or its
  * thread could not start.
  */
@@ -21,8 +21,14 @@ export class WorkerFailure extends Error {
   }
 }
 
-/** Is told of the wait of a task for its permit. */
+/** Is told of a task, and of its wait for a permit. */
 export interface TaskWait {
+  /**
+   * The pool has the task. `giveUp`: nobody waits for the result any more. A task that has begun ends at its next wait,
+   * and its calls end, unless its client was not to wait (FORCE_SC_ACCEPTED, OUT_ONLY). Once it is over, its promise
+   * rejects with `left`.
+   */
+  entered(giveUp: () => void): void
   /** The task is in the queue. `leave`: takes it off, unless it has begun; its promise then rejects with `left`. */
   queued(leave: () => void): void
   /** The task waits no longer, after so many milliseconds: it has a permit, or its promise rejects. */

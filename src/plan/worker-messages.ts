@@ -33,4 +33,7 @@ export type FromWorker =
   | { readonly kind: 'counts'; readonly counts: readonly StepCounts[] }
   | CallMessage<TaskCall>
   | FromMounted
-export type ToWorker = ResultMessage | ToMounted
+  /** The calls of a task end, for whose result nobody waits any more. */
+  | { readonly kind: 'left'; readonly task: number }
+/** `left`: nobody waits for the result of a task any more, by the number in its envelope; any thread may have it. */
+export type ToWorker = ResultMessage | ToMounted | { readonly kind: 'left'; readonly task: number }

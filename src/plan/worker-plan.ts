@@ -92,6 +92,8 @@ export interface WorkerData {
 /** A task on its way to a thread. */
 export interface TaskEnvelope<Task extends { readonly kind: string } = { readonly kind: string }> {
   readonly task: Task
+  /** Unique in the reactor. */
+  readonly id: number
   /** Time until which the reactor waits for the result, by the monotonic clock; 0: no limit. */
   readonly endMs: number
 }

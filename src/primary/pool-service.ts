@@ -26,6 +26,8 @@ export interface PoolHistory {
   readonly loop: number
   readonly busy: number
   readonly late: number
+  /** Given up: the client has left. */
+  readonly left: number
   readonly died: number
   readonly failed: number
 }
@@ -87,6 +89,7 @@ export class PoolService {
           loop: counts.workerRefusedLoop,
           busy: counts.workerRefusedBusy,
           late: counts.workerTimeouts,
+          left: counts.workerTasksLeft,
           died: counts.workerTasksDied,
           failed: counts.workerTasksFailed,
         },
@@ -100,6 +103,7 @@ export class PoolService {
           loop: 0,
           busy: counts.backgroundRefusedBusy,
           late: counts.backgroundTimeouts,
+          left: counts.backgroundTasksLeft,
           died: counts.backgroundTasksDied,
           failed: counts.backgroundTasksFailed,
         },

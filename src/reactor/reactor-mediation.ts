@@ -96,6 +96,7 @@ export class ReactorMediation {
     this.#workers = new ReactorWorkers(plan, {
       ...{ report, metrics, receive, entry, workTimes },
       serve: call => this.#calls.serve(call),
+      left: task => this.#calls.leave(task),
       count: counts => options.statistics?.counter.add(counts),
     })
     this.#calls = new TaskCallsServer({

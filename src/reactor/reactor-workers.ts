@@ -29,7 +29,7 @@ import { SharedPermits } from '../runtime/shared-permits.ts'
 import { SharedWakes } from '../runtime/shared-wakes.ts'
 import type { PlannedWork, WorkTimes } from './api-work.ts'
 import { WorkScheduler } from './work-scheduler.ts'
-import { type PoolKind, SUSPENDED_MAX, WorkerPool } from './worker-pool.ts'
+import { type PoolKind, SUSPENDED_MAX, TaskIds, WorkerPool } from './worker-pool.ts'
 import { WorkerThreads, type WorkerThreadsOptions } from './worker-threads.ts'
 
 /** Threads of earlier plans whose tasks have not ended; beyond, those of the oldest plan are ended (D713). */
@@ -44,6 +44,7 @@ interface ReactorWorkersOptions {
   readonly metrics: MetricsColumn
   /** Serves the calls of tasks. */
   readonly serve: (call: TaskCall) => unknown
+  readonly left: WorkerThreadsOptions['left']
   readonly receive: WorkerThreadsOptions['receive']
   readonly count: WorkerThreadsOptions['count']
   /** For tests. */
@@ -67,6 +68,7 @@ export class ReactorWorkers {
   readonly #options: ReactorWorkersOptions
   readonly #share: ReactorShare
   readonly #permits: SharedPermits
+  readonly #ids = new TaskIds()
   readonly #background: WorkerPool
   /** Null: another reactor schedules the work of mounted APIs. */
   readonly #work: WorkScheduler | null
@@ -206,6 +208,7 @@ export class ReactorWorkers {
     const { report, metrics } = this.#options
     return new WorkerPool({
       kind,
+      ids: this.#ids,
       row: PERMIT_ROWS[row],
       permits,
       settings: () => {

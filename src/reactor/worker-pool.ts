@@ -26,6 +26,7 @@ const COUNTS = {
     waits: METRIC.workerWaits,
     waitSeconds: METRIC.workerWaitSeconds,
     timeouts: METRIC.workerTimeouts,
+    left: METRIC.workerTasksLeft,
     died: METRIC.workerTasksDied,
     failed: METRIC.workerTasksFailed,
   },
@@ -39,6 +40,7 @@ const COUNTS = {
     waits: METRIC.backgroundWaits,
     waitSeconds: METRIC.backgroundWaitSeconds,
     timeouts: METRIC.backgroundTimeouts,
+    left: METRIC.backgroundTasksLeft,
     died: METRIC.backgroundTasksDied,
     failed: METRIC.backgroundTasksFailed,
   },
@@ -63,6 +65,8 @@ interface WorkerPoolOptions {
   readonly threads: (bytes: number) => WorkerThreads
   readonly report: Report
   readonly metrics: MetricsColumn
+  /** Numbers of the tasks of all pools of a reactor. */
+  readonly ids: TaskIds
 }
 
 /** A task and its buffers, which are moved to the thread. */
@@ -74,17 +78,19 @@ interface PoolTask {
 }
 
 /**
- * `new`: it arrives. `queued`: it waits for its first permit. `runs`: it has a permit. `suspended`: it has begun, and
- * waits for its client. `resuming`: it waits for a permit to go on. `ended`: its thread has it no more.
+ * `new`: it arrives. `queued`: it waits for its first permit. `runs`: it has a permit. `left`: the same, and nobody
+ * waits for its result. `suspended`: it has begun, and waits for its client. `resuming`: it waits for a permit to go
+ * on. `ended`: its thread has it no more.
  */
-type JobState = 'new' | 'queued' | 'runs' | 'suspended' | 'resuming' | 'ended'
-/** `RUN`: it gets a permit. `WAIT`: it enters the queue. */
-type JobEvent = 'RUN' | 'WAIT' | 'SUSPEND' | 'END'
+type JobState = 'new' | 'queued' | 'runs' | 'left' | 'suspended' | 'resuming' | 'ended'
+/** `RUN`: it gets a permit. `WAIT`: it enters the queue. `LEAVE`: whoever waited for the result does so no more. */
+type JobEvent = 'RUN' | 'WAIT' | 'LEAVE' | 'SUSPEND' | 'END'
 
 const JOB_TRANSITIONS: { readonly [S in JobState]: { readonly [E in JobEvent]?: JobState } } = {
   new: { RUN: 'runs', WAIT: 'queued' },
   queued: { RUN: 'runs', END: 'ended' },
-  runs: { SUSPEND: 'suspended', END: 'ended' },
+  runs: { LEAVE: 'left', SUSPEND: 'suspended', END: 'ended' },
+  left: { END: 'ended' },
   suspended: { RUN: 'runs', WAIT: 'resuming', END: 'ended' },
   resuming: { RUN: 'runs', END: 'ended' },
   ended: {},
@@ -108,8 +114,11 @@ interface Place {
 interface Job extends PoolTask {
   /** Length of the body, wherever it is. */
   readonly bodyBytes: number
+  readonly id: number
   readonly sinceMs: number
   state: JobState
+  /** Null before it has its first permit. */
+  threads: WorkerThreads | null
   /** The last place in the queue; null: it had none. */
   place: Place | null
   readonly result: PromiseWithResolvers<unknown>
@@ -179,7 +188,7 @@ export class WorkerPool {
     wait: TaskWait | null,
     evicted: () => void,
   ): Job {
-    const { row, permits, settings, metrics } = this.#options
+    const { row, permits, settings, metrics, ids } = this.#options
     const { limits } = settings()
     const result = Promise.withResolvers<unknown>()
     const sinceMs = monotonicMs()
@@ -187,11 +196,12 @@ export class WorkerPool {
     const bytes = transfer.reduce((sum, { byteLength }) => sum + byteLength, TASK_BYTES)
     const endMs = timeoutMs === 0 ? 0 : sinceMs + timeoutMs
     const parts = { task, transfer, held, bodyBytes, sinceMs, result, timeoutMs, endMs, wait, evicted }
-    const job: Job = { ...parts, state: 'new', place: null, timer: null }
+    const job: Job = { ...parts, id: ids.next(), state: 'new', threads: null, place: null, timer: null }
     const place: Place = { bytes, sinceMs, enteredMs: sinceMs, job, taken: () => void this.#start(job) }
     const decision = permits.enter(row, limits, place, held)
     metrics.add(this.#counts.tasks, 1)
     if (decision !== 'runs' && decision !== 'waits') throw this.#refused(decision, limits)
+    wait?.entered(() => this.#giveUp(job))
     if (timeoutMs > 0) job.timer = setTimeout(() => this.#atEnd(job), timeoutMs)
     if (decision === 'runs') {
       advance(job, 'RUN')
@@ -224,16 +234,18 @@ export class WorkerPool {
 
   async #start(job: Job): Promise<void> {
     const { threads, metrics } = this.#options
-    const { task, endMs, transfer, bodyBytes, result } = job
+    const { task, id, endMs, transfer, bodyBytes, result } = job
+    job.threads = threads(bodyBytes)
     try {
-      const value = await threads(bodyBytes).run({ task, endMs }, transfer)
+      const value = await job.threads.run({ task, id, endMs }, transfer)
       this.#endIfLate(job)
-      result.resolve(value)
+      if (isLeft(job)) result.reject(GIVEN_UP)
+      else result.resolve(value)
     } catch (error) {
       const failure = error as WorkerFailure
       if (failure.reason === 'died') metrics.add(this.#counts.died, 1)
-      else if (!this.#endIfLate(job)) metrics.add(this.#counts.failed, 1)
-      result.reject(failure)
+      else if (!this.#endIfLate(job) && !isLeft(job)) metrics.add(this.#counts.failed, 1)
+      result.reject(isLeft(job) ? GIVEN_UP : failure)
     }
     if (job.timer !== null) clearTimeout(job.timer)
     this.#ended(job)
@@ -298,9 +310,23 @@ export class WorkerPool {
 
   #leave(job: Job): boolean {
     if (!this.#leaveQueue(job)) return false
-    if (job.timer !== null) clearTimeout(job.timer)
+    this.#hasLeft(job)
     job.result.reject(new WorkerFailure('left', 'taken off the queue of the workers before its turn'))
     return true
+  }
+
+  /** The task need not go on, wherever it is. */
+  #giveUp(job: Job): void {
+    if (this.#leave(job) || job.state !== 'runs') return
+    advance(job, 'LEAVE')
+    this.#hasLeft(job)
+    job.threads?.leave(job.id)
+  }
+
+  #hasLeft(job: Job): void {
+    if (job.timer !== null) clearTimeout(job.timer)
+    job.timer = null
+    this.#options.metrics.add(this.#counts.left, 1)
   }
 
   /** False: the task does not wait for its first permit. */
@@ -322,13 +348,13 @@ export class WorkerPool {
   /** Returns whether the result comes too late, or never: whoever waits hears of it now. */
   #endIfLate(job: Job): boolean {
     const { endMs, timeoutMs, timer, result } = job
-    if (endMs === 0 || monotonicMs() < endMs) return false
+    if (endMs === 0 || isLeft(job) || monotonicMs() < endMs) return false
     if (timer === null) return true
     clearTimeout(timer)
     job.timer = null
     this.#options.metrics.add(this.#counts.timeouts, 1)
     // Not in the queue any more: its thread ends it, by the time in its envelope.
-    this.#leaveQueue(job)
+    if (!this.#leaveQueue(job)) advance(job, 'LEAVE')
     result.reject(new WorkerFailure('late', `no result within ${timeoutMs} ms`))
     return true
   }
@@ -378,6 +404,21 @@ function advance(job: Job, event: JobEvent): void {
   job.state = next
 }
 
+/** Nobody waits for the result of a task that has begun. */
+function isLeft({ state }: Job): boolean {
+  return state === 'left'
+}
+
+/** Numbers of tasks, of which none is 0. */
+export class TaskIds {
+  #last = 0
+
+  next(): number {
+    return ++this.#last
+  }
+}
+
+const GIVEN_UP = new WorkerFailure('left', 'given up, because nobody waits for the result')
 const NOBODY = (): void => undefined
 
 function causeOfRefusal(

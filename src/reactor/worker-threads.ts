@@ -13,7 +13,7 @@ import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import type { StepCounts } from '../mediation/flow-statistics.ts'
 import type { TaskCall } from '../mediation/task-calls.ts'
-import { BEATS, type FromWorker, RUNNING, type WorkerHello } from '../plan/worker-messages.ts'
+import { BEATS, type FromWorker, RUNNING, type ToWorker, type WorkerHello } from '../plan/worker-messages.ts'
 import type { FromMounted } from '../plan/mounted-messages.ts'
 import type { TaskEnvelope, TaskReply, WorkerData } from '../plan/worker-plan.ts'
 import type { MountedReply } from '../proxy/mediated/mounted-calls.ts'
@@ -54,6 +54,8 @@ export interface WorkerThreadsOptions {
   readonly serve: (call: TaskCall) => unknown
   /** Takes what a thread says about a request to a mounted API; `reply` posts to that thread. */
   readonly receive: (message: FromMounted, reply: MountedReply) => void
+  /** Ends the calls of a task, for whose result nobody waits any more. */
+  readonly left: (task: number) => void
   /** Takes the counts of flows. */
   readonly count: (counts: readonly StepCounts[]) => void
   /** First file of a thread, and times; for tests. */
@@ -106,6 +108,8 @@ export class WorkerThreads {
   /** Pauses since a pool had all its threads. */
   #pauses = 0
   #pending = 0
+  /** Tasks under way for which nobody waits any more. */
+  readonly #left = new Set<number>()
   #timer: NodeJS.Timeout | null = null
   #state: 'open' | 'retired' | 'closed' = 'open'
   /** Why tasks have ended with the threads; '' for none. */
@@ -147,9 +151,16 @@ export class WorkerThreads {
       throw failureOf(error as NodeJS.ErrnoException, this.#closeCause)
     } finally {
       this.#pending--
+      this.#left.delete(envelope.id)
       // Events of the last task are in the queue of another port.
       if (this.#state === 'retired' && this.#pending === 0) setImmediate(() => this.close())
     }
+  }
+
+  /** Nobody waits for the result of a task that is under way: its thread ends it at its next wait (D807). */
+  leave(task: number): void {
+    this.#left.add(task)
+    for (const { hello } of this.#threads.values()) hello?.port.postMessage({ kind: 'left', task } satisfies ToWorker)
   }
 
   async #runIn(pool: OpenPool, envelope: TaskEnvelope, transfer: readonly ArrayBuffer[]): Promise<TaskReply> {
@@ -288,11 +299,13 @@ export class WorkerThreads {
     const reply: MountedReply = (message, transfer = []) => port.postMessage(message, transfer as ArrayBuffer[])
     port.on('message', (message: FromWorker) => {
       if (message.kind === 'mounted') this.#options.receive(message, reply)
+      else if (message.kind === 'left') this.#options.left(message.task)
       else if (message.kind === 'counts') this.#options.count(message.counts)
       else if (message.kind === 'call') void respond(port, message, this.#options.serve)
       else this.#options.report(message.event.level, message.event.event, message.event.fields)
     })
     port.unref()
+    for (const task of this.#left) port.postMessage({ kind: 'left', task } satisfies ToWorker)
     this.#greeted(pool)
   }
 

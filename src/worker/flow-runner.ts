@@ -141,11 +141,11 @@ class Flow {
 
   /** A call that begins beside another one of the task says so. None begins, or is waited for, after its time. */
   async #call<One extends TaskCall>(call: One): Promise<TaskCallResults[One['kind']]> {
-    const { endMs, isOver } = this.#time
+    const { id, endMs, isOver } = this.#time
     if (isOver) throw new CallFailed('nobody waits for the message any more', 'late')
     if (call.kind !== 'backend') return this.#time.within(this.#context.call(call))
     const calls = this.#callsOut === 0 ? call.calls : { ...call.calls, isParallel: true as const }
-    const timed = endMs === 0 ? { ...call, calls } : { ...call, calls, endMs }
+    const timed = { ...call, calls, task: id, ...(endMs === 0 ? {} : { endMs }) }
     this.#callsOut++
     try {
       return await this.#time.within(this.#context.call(timed))
@@ -186,6 +186,8 @@ class Flow {
   run(): FlowEnd | Promise<FlowEnd> {
     const { api, sequences, message: transferred } = this.#task
     const message = this.#received(transferred, false)
+    // Its client is not to wait for what is sent later.
+    this.#time.goesOn = () => message.sendsLater !== ''
     const own = message.bodySource
     const kind = this.#sequences.of(api).runToEnd(sequences, message)
     return kind instanceof Promise ? kind.then(kind => this.#end(kind, message, own)) : this.#end(kind, message, own)

@@ -26,7 +26,7 @@ import { SharedWakes } from '../runtime/shared-wakes.ts'
 import { lowerPriority, systemThreadId } from '../runtime/thread-scheduling.ts'
 import { allocateMemoryRows, MemoryReport, memoryRows } from '../runtime/thread-memory.ts'
 import { watchLife } from '../runtime/signs-of-life.ts'
-import { TaskTime } from './task-time.ts'
+import { type TaskTime, TaskTimes } from './task-time.ts'
 
 /** Between two signs of life, in milliseconds. */
 const BEAT_MS = 500
@@ -78,7 +78,7 @@ export type TaskRunner = (task: never, time: TaskTime) => TaskResult | Promise<T
 
 /** Returns the function that piscina calls with each task. `runnersOf`: runners by kind of task. */
 export function serveTasks(runnersOf: (context: TaskContext) => Readonly<Record<string, TaskRunner>>) {
-  const { context, life, memory } = openThread()
+  const { context, life, memory, times } = openThread()
   const runners = runnersOf(context)
   watchLife(() => Atomics.add(life, BEATS, 1))
   const { marks } = context
@@ -91,7 +91,7 @@ export function serveTasks(runnersOf: (context: TaskContext) => Readonly<Record<
     Atomics.add(life, BEATS, 1)
     marks.begin(monotonicMs())
     try {
-      const { value, transfer } = await run(runners, envelope)
+      const { value, transfer } = await run(runners, envelope, times)
       return moved({ value }, transfer)
     } catch (error) {
       return { cause: causeOf(error) }
@@ -107,14 +107,20 @@ export function serveTasks(runnersOf: (context: TaskContext) => Readonly<Record<
   }
 }
 
-function openThread(): { readonly context: TaskContext; readonly life: Int32Array; readonly memory: MemoryReport } {
+function openThread() {
   const { plan: text, wakes } = workerData as WorkerData
   const plan = JSON.parse(text) as WorkerPlan
   const { port1: own, port2: port } = new MessageChannel()
   const life = new Int32Array(new SharedArrayBuffer(LIFE_BYTES))
   const calls = new CallChannel<TaskCall, TaskCallResults>('the reactor', own, CALLS)
   let receive: (message: ToMounted) => void = () => undefined
-  own.on('message', (message: ToWorker) => (message.kind === 'mounted' ? receive(message) : calls.settle(message)))
+  const times = new TaskTimes()
+  own.on('message', (message: ToWorker) => {
+    if (message.kind === 'mounted') receive(message)
+    else if (message.kind === 'left') {
+      if (times.leave(message.task)) own.postMessage({ kind: 'left', task: message.task } satisfies FromWorker)
+    } else calls.settle(message)
+  })
   const streams: TaskStreams = {
     post: (message, transfer) => own.postMessage(message satisfies FromWorker, transfer as ArrayBuffer[]),
     listen: receiver => {
@@ -144,21 +150,28 @@ function openThread(): { readonly context: TaskContext; readonly life: Int32Arra
   const report: Report = (level, event, fields) => events.report(level, event, fields)
   const call: TaskContext['call'] = given => calls.call(given)
   const count: TaskContext['count'] = counts => own.postMessage({ kind: 'counts', counts } satisfies FromWorker)
-  const context = { plan, report, call, count, streams, wakes: new SharedWakes(wakes), scriptMemory, marks }
-  return { context, life, memory }
+  const shares = { scriptMemory, marks, wakes: new SharedWakes(wakes) }
+  const context: TaskContext = { plan, report, call, count, streams, ...shares }
+  return { context, life, memory, times }
 }
 
 function run(
   runners: Readonly<Record<string, TaskRunner>>,
-  { task, endMs }: TaskEnvelope,
+  { task, id, endMs }: TaskEnvelope,
+  times: TaskTimes,
 ): TaskResult | Promise<TaskResult> {
   const runner = runners[task.kind]
   if (runner === undefined) throw new KnownCause(`there is no task of the kind ${task.kind}`)
-  const time = new TaskTime(endMs)
-  const result = runner(task as never, time)
+  const time = times.begin(id, endMs)
+  let result: TaskResult | Promise<TaskResult> | null = null
+  try {
+    result = runner(task as never, time)
+  } finally {
+    if (!(result instanceof Promise)) times.ended(id)
+  }
+  if (!(result instanceof Promise)) return result
   // A late result has no receiver: the task gives up its place, and its pending calls end with `time`.
-  if (!(result instanceof Promise) || endMs === 0) return result
-  return time.limit(result, () => new KnownCause('not done in time'))
+  return time.limit(result, () => new KnownCause('not done in time')).finally(() => times.ended(id))
 }
 
 function moved(reply: TaskReply, transfer: readonly ArrayBuffer[]): TaskReply {

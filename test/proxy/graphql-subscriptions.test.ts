@@ -4,10 +4,15 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { WebSocket, WebSocketServer } from 'ws'
+import { PERMIT_ROWS } from '../../src/plan/worker-plan.ts'
+import { SharedPermits } from '../../src/runtime/shared-permits.ts'
 import { loadProjects, mediationsOf } from '../harness/contracts.ts'
+import { flowsOf } from '../harness/flows.ts'
+import { type GatewayOptions, planGateway, type TestApi } from '../harness/gateway.ts'
 import { GRAPHQL_FILES, GRAPHQL_OPERATIONS } from '../harness/graphql.ts'
 import { connectPeer, eventually, type Peer, ScriptedBackend } from '../harness/peers.ts'
 import { takeResponse } from '../harness/responses.ts'
+import { callTo, planEndpoints, startBackend } from '../harness/sequence-calls.ts'
 import { advanced, quota, securedApi, subscription, ThrottledGateway } from '../harness/throttled-gateway.ts'
 import { switchingProtocols, takeHead } from '../harness/tunnels.ts'
 import { frame } from '../harness/websocket-frames.ts'
@@ -20,9 +25,16 @@ const ALL = { scope: ['read', 'write'] }
 
 type Claims = Readonly<Record<string, unknown>>
 
-async function startGraphql(t: TestContext, port: number, policies: readonly ThrottlingPolicy[] = []) {
+async function startGraphql(
+  t: TestContext,
+  port: number,
+  policies: readonly ThrottlingPolicy[] = [],
+  others: readonly TestApi[] = [],
+  options: GatewayOptions = {},
+) {
   const apis = await loadProjects(t, { '/g': [GRAPHQL_OPERATIONS, GRAPHQL_FILES] })
-  const running = await ThrottledGateway.start(() => [securedApi(port, 'g', mediationsOf(apis).get('/g')!)])
+  const own = securedApi(port, 'g', mediationsOf(apis).get('/g')!)
+  const running = await ThrottledGateway.start(() => [own, ...others], {}, options)
   t.after(() => running.gateway.stop())
   running.apply(policies)
   running.token('app', {}, 'g')
@@ -204,9 +216,9 @@ interface Tunnel {
   readonly peer: Peer
 }
 
-async function startScripted(t: TestContext) {
+async function startScripted(t: TestContext, others: readonly TestApi[] = [], options: GatewayOptions = {}) {
   const backend = await ScriptedBackend.listen()
-  const { running, bearer } = await startGraphql(t, backend.port)
+  const { running, bearer } = await startGraphql(t, backend.port, [], others, options)
   t.after(() => backend.close())
   const upgrade = async (claims: Claims, protocol: string, answer: string): Promise<Tunnel> => {
     const client = await connectPeer(running.gateway.port)
@@ -315,6 +327,47 @@ test('a message waits for the check of the one before, and its bytes for the bac
   }
   assert.deepEqual(found, messages)
 })
+
+for (const [how, leave] of [
+  ['resets its connection', (client: Peer) => client.reset()],
+  ['ends its connection', (client: Peer) => client.end()],
+] as const) {
+  test(`a message whose client ${how} gives its place in the queue of the workers up`, async t => {
+    const gate = Promise.withResolvers<Peer>()
+    const held = await startBackend(t, {
+      '/held': (_, peer) => {
+        gate.resolve(peer)
+        return null
+      },
+    })
+    const mediation = await flowsOf({ request: `${callTo(held.port, '/held')}<respond/>` })
+    const others = [{ context: '/held', port: held.port, overrides: { mediation } }]
+    const { workers } = planGateway([]).plan
+    const plain = { ...workers.limits.plain, core: 1, max: 1, queueLength: -1 }
+    const permits = SharedPermits.allocate(1, Object.keys(PERMIT_ROWS).length)
+    const { running, open } = await startScripted(t, others, {
+      ...{ permits, workers: { ...workers, limits: { ...workers.limits, plain } } },
+      sequenceEndpoints: planEndpoints(mediation.sequences),
+    })
+    const waiting = () => SharedPermits.counts(permits, 1, PERMIT_ROWS.plain).waiting
+    const { client, peer } = await open({})
+    const holder = await connectPeer(running.gateway.port)
+    t.after(() => holder.destroy())
+    holder.send('GET /held HTTP/1.1\r\nHost: h\r\n\r\n')
+    await gate.promise
+    client.send(frame(JSON.stringify(subscribe('{open}'))))
+    await eventually('the place in the queue', () => waiting() === 1)
+    leave(client)
+    await eventually('the free place', () => waiting() === 0)
+    assert.equal(running.gateway.metrics().counts.workerTasksLeft, 1)
+    assert.deepEqual(
+      running.gateway.reports.filter(({ event }) => event === 'operation refused'),
+      [],
+    )
+    await peer.untilEnd()
+    assert.equal(peer.received.length, 0)
+  })
+}
 
 test('a connection of another subprotocol needs the rights of every operation', async t => {
   const { upgrade, running, bearer } = await startScripted(t)

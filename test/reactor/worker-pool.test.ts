@@ -53,6 +53,7 @@ class Reactors {
         receive: () => undefined,
         count: () => undefined,
         serve: () => null,
+        left: () => undefined,
         entry: ENTRY,
         watch: { silenceMs: 2000, checkMs: 100 },
       },
@@ -236,7 +237,7 @@ test('the mean wait counts messages that time out in the queue, and those whose 
   const waits = (queued: (leave: () => void) => void) => {
     const message = { body: { kind: 'none' } }
     const task = { kind: 'rest', message } as unknown as FlowTask
-    const wait = { queued, waited: (ms: number) => void told.push(ms) }
+    const wait = { entered: () => undefined, queued, waited: (ms: number) => void told.push(ms) }
     return reactors
       .service(0)
       .mediate(task, 0, wait)

@@ -35,6 +35,7 @@ class Threads {
       serve: () => null,
       receive: () => undefined,
       count: () => undefined,
+      left: () => undefined,
       ...more,
       watch: { checkMs: 50, pauseMs: 20, pauseMaxMs: 100, ...more.watch },
     })
@@ -43,7 +44,7 @@ class Threads {
 
   /** Resolves with `done`, or the reason of the failure. */
   async outcome(kind: ScriptedTask['kind']): Promise<string> {
-    return this.threads.run({ task: { kind } as ScriptedTask, endMs: 0 }, []).then(
+    return this.threads.run({ task: { kind } as ScriptedTask, id: 0, endMs: 0 }, []).then(
       () => 'done',
       (error: WorkerFailure) => error.reason,
     )

@@ -7,7 +7,7 @@ import { PERMIT_ROWS, type PermitRow } from '../../src/plan/worker-plan.ts'
 import { PoolService } from '../../src/primary/pool-service.ts'
 import type { UsageReport } from '../../src/plan/usage-report.ts'
 import { advise, type Finding } from '../../src/tune/advice.ts'
-import { WorkerPool } from '../../src/reactor/worker-pool.ts'
+import { TaskIds, WorkerPool } from '../../src/reactor/worker-pool.ts'
 import type { WorkerThreads } from '../../src/reactor/worker-threads.ts'
 import { type PermitLimits, SharedPermits } from '../../src/runtime/shared-permits.ts'
 import { type GatewayOptions, planGateway, startGateway, type TestGateway } from '../harness/gateway.ts'
@@ -218,6 +218,7 @@ async function usageOfPool(
     threads: () => ({ run: () => gate.promise }) as unknown as WorkerThreads,
     report: () => {},
     metrics: new MetricsColumn(plan.metrics, 0),
+    ids: new TaskIds(),
   })
   const results = Array.from({ length: tasks }, async () =>
     pool.run({ task: { kind: 'x' }, transfer: [new ArrayBuffer(bytes)] }, bytes),

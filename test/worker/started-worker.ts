@@ -31,6 +31,7 @@ export async function startWorker(t: Owner, texts: FlowTexts, options: GatewayOp
     metrics: new MetricsColumn(plan.metrics, 0),
     receive: () => undefined,
     count: () => undefined,
+    left: () => undefined,
     entry: builtWorkerEntry(),
     serve: call => {
       calls.push(call)

@@ -1,6 +1,6 @@
 /**
  * Inspects the messages that the client of a tunnel sends: each whole message goes to a check, in order, and the
- * backend gets what the check lets pass. While one is checked, the client is not read.
+ * backend gets what the check lets pass. While one is checked, the client is read once more, so that its end is seen.
  */
 import type { TunnelMeter } from './late-charges.ts'
 import { BrokenFrames, CLOSE_STATUS, frameOf, OPCODE, WebSocketReader } from './websocket-reader.ts'
@@ -16,6 +16,8 @@ export type MessageVerdict =
 export interface MessageCheck {
   /** A promise never rejects. */
   check(text: string, length: number): MessageVerdict | Promise<MessageVerdict>
+  /** Nobody waits for the verdict on a message any more. */
+  end(): void
 }
 
 interface InspectionSink {
@@ -52,7 +54,7 @@ export class MessageInspection {
 
   /** No further byte should be read now. */
   get isBusy(): boolean {
-    return this.#isChecking || this.#rest.length > 0
+    return this.#rest.length > 0
   }
 
   /** Takes bytes of the client, which are copied. */
@@ -65,6 +67,11 @@ export class MessageInspection {
     const sink = this.#sink
     while (this.#rest.length > 0 && !this.#isChecking && !sink.isBlocked && !sink.isOver) this.#step()
     if (sink.isOver) this.#rest = EMPTY
+  }
+
+  /** The peer sends no more, or gets no more. */
+  end(): void {
+    this.#check.end()
   }
 
   #step(): void {

@@ -347,6 +347,7 @@ class TunnelSide extends Deadline implements SocketOwner {
   }
 
   onEnd(): void {
+    this.#inspection?.end()
     if (this.#sends) this.#tunnel.end(this, this.#direction)
   }
 
@@ -388,6 +389,7 @@ class TunnelSide extends Deadline implements SocketOwner {
   }
 
   close(mode: CloseMode): void {
+    this.#inspection?.end()
     this.#context.wheel.clear(this)
     this.peer.close(mode)
   }

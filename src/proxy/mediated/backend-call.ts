@@ -113,7 +113,7 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
     exchange.requestFraming = source.length
     exchange.callerLines = callerLines
     exchange.ownCredential = ownCredential
-    if (this.#leftMs <= 0) {
+    if (this.#state === 'done' || this.#leftMs <= 0) {
       source.close()
       this.fail(GIVEN_UP)
       return
@@ -169,6 +169,11 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
 
   override onError(error: unknown): void {
     this.feedThrew(error)
+  }
+
+  /** Nobody waits for the response any more. */
+  giveUp(): void {
+    this.fail(GIVEN_UP)
   }
 
   // ---- the request ------------------------------------------------------------------------------------------------

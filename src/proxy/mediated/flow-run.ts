@@ -9,7 +9,7 @@ import type { HeldBody } from './body-collector.ts'
 import { deleteFile } from './body-store.ts'
 import { flowTask, type MessageHead } from './flow-task.ts'
 import { traceTask } from './flow-trace.ts'
-import { type MediationServices, type OperationFlows, type QueueListener, timedWorkers } from './mediation-services.ts'
+import { type FlowListener, type MediationServices, type OperationFlows, timedWorkers } from './mediation-services.ts'
 
 interface FlowRun {
   readonly flow: FlowTask['flow']
@@ -28,19 +28,19 @@ interface FlowRun {
 export type FlowOutcome = FlowResult | RefusedFlow
 
 /**
- * `queued`: as of `timedWorkers`. Rejects with WorkerFailure. Null: nobody waits for the result, and no worker got the
- * message.
+ * `listener`: as of `timedWorkers`. Rejects with WorkerFailure. Null: nobody waits for the result, and no worker got
+ * the message.
  */
 export async function runFlow(
   run: FlowRun,
   services: MediationServices,
   context: ConnectionContext,
-  queued: QueueListener,
+  listener: FlowListener,
 ): Promise<FlowOutcome | null> {
   const { flow, sequences, exchange, target, flows, head, held, state, isAwaited } = run
   const { api } = flows
   traceTask(exchange, { flow, sequences }, head.fields, held, state)
-  const { begin, mediate, account } = timedWorkers(services, exchange, context.now, queued)
+  const { begin, mediate, account } = timedWorkers(services, exchange, context.now, listener)
   const admission = flow === 'request' && exchange.upgrade === '' ? flows.admission : null
   const gathers = flow === 'request' && flows.plan.response.gathers === true
   const own = flow === 'request' ? services.ownTargets.add(exchange, target) : 0

@@ -23,7 +23,7 @@ import type { KeptResponse } from '../exchange/outcome.ts'
 import type { BackendTunnelPeer } from '../exchange/tunnel-peer.ts'
 import { BodyCollector, type CollectorOwner } from './body-collector.ts'
 import { BodyFeed } from './body-feed.ts'
-import { type BodySource, emptySource } from './body-source.ts'
+import { type BodySource, dropHeld, emptySource } from './body-source.ts'
 import { sendResponse } from './client-response.ts'
 import { feedContinue, feedRequest, fieldsOf, reasonOf } from './fed-message.ts'
 import { ClientSink, TargetSink } from './feed-sinks.ts'
@@ -182,19 +182,24 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
     trace?.begin('response mediation')
     const run = { flow, sequences, exchange, target: this.#target, flows: this.#flows, head, held, state, isAwaited }
     const isLate = flow === 'fault' && isLateFault(this.#fault!.refusal)
-    runFlow(run, this.services, this.context, leave => this.queued(leave, isLate)).then(
+    const isOver = (): boolean => {
+      if (!isAwaited()) {
+        // The client has left, or the target has failed.
+        if (held.kind === 'file') dropHeld(held, this.services.store)
+        return true
+      }
+      this.flowEnded()
+      trace?.end('response mediation')
+      return false
+    }
+    runFlow(run, this.services, this.context, this.listener(isLate)).then(
       result => {
         if (result === null) return
-        // The client has left, or the target has failed.
-        if (isAwaited()) {
-          trace?.end('response mediation')
-          this.guarded(() => this.#finishFlow(flow, result))
-        } else dropResult(result)
+        if (isOver()) dropResult(result)
+        else this.guarded(() => this.#finishFlow(flow, result))
       },
       (error: unknown) => {
-        if (!isAwaited()) return
-        trace?.end('response mediation')
-        this.guarded(() => this.#failFlow(flow, error))
+        if (!isOver()) this.guarded(() => this.#failFlow(flow, error))
       },
     )
   }

@@ -17,7 +17,7 @@ import { cutResponse } from './client-response.ts'
 import type { FeedOwner } from './feed-sinks.ts'
 import type { MessageHead } from './flow-task.ts'
 import { NOT_KEPT, reportRefusal } from './mediation-refusals.ts'
-import type { MediationServices } from './mediation-services.ts'
+import type { FlowListener, MediationServices } from './mediation-services.ts'
 import { MediatedMachine } from './transitions.ts'
 
 export const NO_HEAD: MessageHead = { method: '', target: '', status: 0, reason: '', fields: [] }
@@ -39,8 +39,8 @@ export abstract class MediatedMessage implements TargetSide, ExchangeMediation, 
   /** Head and body of the message at the worker. */
   protected head = NO_HEAD
   protected held: HeldBody = NO_BODY
-  /** Takes the message off the queue of the workers; null: it is not there. */
-  #leaveQueue: (() => void) | null = null
+  /** Ends the flow that runs on a worker, or waits for one; null: none does. */
+  #giveUp: (() => void) | null = null
 
   constructor(exchange: Exchange, services: MediationServices) {
     this.exchange = exchange
@@ -151,18 +151,36 @@ export abstract class MediatedMessage implements TargetSide, ExchangeMediation, 
   }
 
   /** `isLate`: the message is late, and this is its fault flow. */
-  protected queued(leave: (() => void) | null, isLate: boolean): void {
-    this.#leaveQueue = leave
-    if (leave !== null && isLate) setTimeout(leave, FAULT_FLOW_WAIT_MS).unref()
+  protected listener(isLate: boolean): FlowListener {
+    return {
+      entered: giveUp => {
+        this.#giveUp = giveUp
+      },
+      queued: leave => {
+        if (isLate) setTimeout(leave, FAULT_FLOW_WAIT_MS).unref()
+      },
+    }
   }
 
   protected release(): void {
-    this.#leaveQueue?.()
-    this.#leaveQueue = null
+    this.#giveUpFlow()
     this.collector?.cancel()
     this.collector = null
     this.stopFeed()
     this.dropHeld()
+  }
+
+  /** The flow may still read a body in a file, which `#run` drops then. */
+  #giveUpFlow(): void {
+    if (this.#giveUp === null) return
+    this.#giveUp()
+    this.#giveUp = null
+    if (this.held.kind === 'file') this.held = NO_BODY
+  }
+
+  /** No flow runs on a worker any more. */
+  protected flowEnded(): void {
+    this.#giveUp = null
   }
 
   protected stopFeed(): void {

@@ -1,6 +1,6 @@
 /** Services of a reactor, and of an API, for mediated exchanges. */
 import type { FlowsPlan } from '../../mediation/flow-plan.ts'
-import { WorkerFailure, type WorkerService } from '../../mediation/worker-service.ts'
+import { type TaskWait, WorkerFailure, type WorkerService } from '../../mediation/worker-service.ts'
 import type { MessageState, RaisedFault } from '../../mediation/worker-task.ts'
 import type { PendingFault } from '../exchange/api-mediation.ts'
 import type { ConnectionContexts, Report } from '../exchange/connection-context.ts'
@@ -60,8 +60,8 @@ export function failureOf(error: unknown): WorkerFailure {
   return error instanceof WorkerFailure ? error : new WorkerFailure('failed', String(error))
 }
 
-/** `leave`: takes the message off the queue of the workers; null: it is there no longer. */
-export type QueueListener = (leave: (() => void) | null) => void
+/** Is told of the task of a flow: as of `TaskWait`. */
+export type FlowListener = Pick<TaskWait, 'entered' | 'queued'>
 
 /**
  * The workers for one flow of an exchange. `begin`: waits for the turn of its message. `mediate`: the result has its
@@ -71,7 +71,7 @@ export function timedWorkers(
   { workers, turns }: Pick<MediationServices, 'workers' | 'turns'>,
   exchange: Pick<Exchange, 'isSecured' | 'queueMs' | 'mediationMs'>,
   now: () => number,
-  queued: QueueListener,
+  listener: FlowListener,
 ) {
   const service = workers[exchange.isSecured ? 'secured' : 'plain']
   const sinceMs = now()
@@ -85,11 +85,9 @@ export function timedWorkers(
   }
   const mediate: typeof service.mediate = async (task, bytes) => {
     const result = await service.mediate(task, bytes, {
-      queued,
-      waited: ms => {
-        queued(null)
-        waited(ms)
-      },
+      entered: giveUp => listener.entered(giveUp),
+      queued: leave => listener.queued(leave),
+      waited,
     })
     await turns.next()
     return result

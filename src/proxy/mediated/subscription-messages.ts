@@ -78,7 +78,7 @@ export function checkTunnel(
   const service = services.workers[exchange.isSecured ? 'secured' : 'plain']
   const { check, refused } = checkOfTunnel(head, {
     ...{ exchange, api, admission: admission! },
-    mediate: (task, bytes) => service.mediate(task, bytes),
+    mediate: (task, bytes, wait) => service.mediate(task, bytes, wait),
     refused: (reason, cause) => reportRefusal(services.report, exchange, 'operation refused', cause, reason),
   })
   if (refused === undefined) return { check, isRefused: false }
@@ -112,6 +112,8 @@ function subprotocolsOf(head: Head): readonly string[] {
 class SubscriptionMessages implements MessageCheck {
   readonly #subprotocol: string
   readonly #context: SubscriptionContext
+  /** Ends the check of a message on a worker; null: none is under way. */
+  #giveUp: (() => void) | null = null
 
   constructor(subprotocol: string, context: SubscriptionContext) {
     this.#subprotocol = subprotocol
@@ -122,13 +124,26 @@ class SubscriptionMessages implements MessageCheck {
     return text.length <= SHORT_CHARACTERS && isHarmless(text) ? PASSES : this.#ask(text, length)
   }
 
+  end(): void {
+    this.#giveUp?.()
+    this.#giveUp = null
+  }
+
   async #ask(text: string, length: number): Promise<MessageVerdict> {
     const { api, admission, mediate } = this.#context
     try {
-      const result = await mediate(taskOf(api, admission.sequence, text), length)
+      const result = await mediate(taskOf(api, admission.sequence, text), length, {
+        entered: giveUp => {
+          this.#giveUp = giveUp
+        },
+        queued: () => undefined,
+        waited: () => undefined,
+      })
       return await this.#judge(result)
     } catch (error) {
       const { reason, message } = failureOf(error)
+      // The connection is closed, and nobody gets the verdict.
+      if (reason === 'left') return { kind: 'closes', status: TRY_AGAIN, reason: '' }
       const id = text.length <= SHORT_CHARACTERS ? idOf(text) : ''
       return this.#refuse(id, refusalOfWorker(reason), message)
     }

@@ -61,6 +61,8 @@ export class TaskCallsServer {
   #evictions = 0
   #hits = 0
   #misses = 0
+  /** Requests to backends by the task that waits for them. */
+  readonly #ofTasks = new Map<number, Set<BackendCall>>()
   #blockingCalls: BlockingCalls
   #pending = 0
   #lastId = 0
@@ -73,6 +75,22 @@ export class TaskCallsServer {
   /** Requests to backends that are under way. */
   get pending(): number {
     return this.#pending
+  }
+
+  /** Ends the requests of a task for whose result nobody waits any more. */
+  leave(task: number): void {
+    for (const call of [...(this.#ofTasks.get(task) ?? [])]) call.giveUp()
+  }
+
+  #join(task: number, call: BackendCall): void {
+    const calls = this.#ofTasks.get(task) ?? new Set()
+    this.#ofTasks.set(task, calls.add(call))
+  }
+
+  #part(task: number, call: BackendCall): void {
+    const calls = this.#ofTasks.get(task)
+    calls?.delete(call)
+    if (calls?.size === 0) this.#ofTasks.delete(task)
   }
 
   /** Usage of the responses that sequences keep. */
@@ -222,7 +240,7 @@ export class TaskCallsServer {
   }
 
   #send(request: BackendRequest, resolved: ResolvedEndpoint): Promise<BackendResult> {
-    const { calls, trace = null, isBlocking, client, changed, message, secrets = [], endMs = 0 } = request
+    const { calls, trace = null, isBlocking, client, changed, message, secrets = [], endMs = 0, task = 0 } = request
     const { context, store, idPrefix, traces } = this.#options
     const settings = isBlocking ? this.#blockingCalls[resolved.secured ? 'secured' : 'plain'] : NOT_BLOCKING
     const sent = settings.omitsSoap12Action ? withoutSoap12Action(message) : message
@@ -239,8 +257,12 @@ export class TaskCallsServer {
         endMs,
         traced: trace === null || traces === null ? null : { trace, traces },
         timeoutMs: settings.timeoutMs,
-        done: resolve,
+        done: result => {
+          this.#part(task, call)
+          resolve(result)
+        },
       })
+      this.#join(task, call)
       void this.#start(call, resolved, sent)
     })
   }

@@ -39,7 +39,7 @@ test('the wait for a turn before the worker is time of the queue, that of the re
     services,
     exchange,
     () => nowMs,
-    () => undefined,
+    { entered: () => undefined, queued: () => undefined },
   )
   await begin()
   await mediate(TASK, 0)
