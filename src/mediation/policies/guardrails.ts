@@ -246,6 +246,8 @@ function schemaRule(schema: string): (content: Content) => Assessment {
     // A body that is not there holds nothing that an inverted rule refuses.
     if (value === undefined)
       return { result: text === '' ? 'fails' : 'uninspected', assessment: 'the text is not JSON' }
+    // A text within the body may be JSON of its own.
+    if (json === undefined && repeatedMembers(text, 1).length > 0) return AMBIGUOUS
     check ??= compileSchema(schema)
     const isValid = check(value) === ''
     return { result: resultOf(isValid), assessment: `the JSON is ${isValid ? '' : 'not '}valid` }

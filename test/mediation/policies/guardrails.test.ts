@@ -97,6 +97,12 @@ const CONTENTS: readonly (readonly [steps: string, body: string, assessment: str
   [regex('secret', 'jsonPath="$.b"'), '{"a":{"b":1},"b":"x"}', ''],
   [schema('{"properties":{"a":{"type":"number"}}}'), '{"a":"x","a":1}', 'a member of the JSON repeats'],
   [
+    schema('{"properties":{"a":{"type":"number"}}}', 'jsonPath="$.text"'),
+    JSON.stringify({ text: '{"a":"x","a":1}' }),
+    'a member of the JSON repeats',
+  ],
+  [schema('{"properties":{"a":{"type":"number"}}}', 'jsonPath="$.text"'), JSON.stringify({ text: '{"a":1}' }), ''],
+  [
     schema('{"properties":{"a":{"type":"string"}}}', 'invert="true"'),
     '{"a":"x","a":1}',
     'a member of the JSON repeats',
