@@ -206,7 +206,15 @@ export class ContractSchemas {
       choice,
       { if: { not: choice }, else: { allOf: cases } },
     ]
-    return { ...rest, allOf: all }
+    const isChosen = (oneOf ?? anyOf) !== undefined
+    return { ...rest, allOf: all, ...(isChosen ? this.#namesOf([...choices.values()], rest.xml) : {}) }
+  }
+
+  /** Names in XML of the schemas that a discriminator chooses among, where the schema has no name of its own. */
+  #namesOf(targets: readonly Path[], own: unknown): Schema {
+    if (isObject(own) && own.name !== undefined) return {}
+    const names = targets.map(target => (this.typed(target) as Readonly<Record<string, Schema>>).xml?.name)
+    return names.includes(undefined) ? {} : { xml: { ...(own as Schema | undefined), names } }
   }
 
   /** Schemas by the value of the discriminator. */

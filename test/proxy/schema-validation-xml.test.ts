@@ -29,6 +29,8 @@ const SCHEMAS = (at: string): string => `
         other: {type: string, xml: {name: one, namespace: "urn:b", prefix: b}}
         mark: {type: integer, xml: {attribute: true, namespace: "urn:b"}}
     Open: {type: object, properties: {a: {type: integer}}}
+    Cat: {type: object, required: [lives], properties: {kind: {type: string}, lives: {type: integer}}, xml: {name: cat}}
+    Dog: {type: object, properties: {kind: {type: string}, lives: {type: string}}, xml: {name: dog}}
 `
 
 const body = (schema: string): string => `
@@ -36,6 +38,8 @@ const body = (schema: string): string => `
       requestBody: {required: true, content: {application/xml: {schema: ${schema}}}}
       responses: {default: {description: any}}`
 const OPEN = '{$ref: "#/components/schemas/Open"}'
+const CAT_OR_DOG = '[{$ref: "#/components/schemas/Cat"}, {$ref: "#/components/schemas/Dog"}]'
+const KINDS = `{oneOf: ${CAT_OR_DOG}, discriminator: {propertyName: kind}}`
 const ref = (name: string): string => body(`{$ref: "#/components/schemas/${name}"}`)
 
 const PATHS = `paths:
@@ -43,6 +47,8 @@ const PATHS = `paths:
   /spaced:${ref('Spaced')}
   /open:${ref('Open')}
   /pets:${body('{type: array, minItems: 1, xml: {name: pets}, items: {$ref: "#/components/schemas/Pet"}}')}
+  /kinds:${body(KINDS)}
+  /keeper:${body(`{type: object, properties: {of: ${KINDS}}}`)}
   /number:${body('{type: integer, maximum: 5}')}
   /text:${body('{type: string, maxLength: 20}')}
   /none:
@@ -183,6 +189,11 @@ const OTHERS: readonly Row[] = [
   ['/open', '<any><a>1</a><b/><b/><c><d>x</d></c></any>', []],
   ['/open', '<any><a>1</a><__proto__>1</__proto__><constructor/></any>', []],
   ['/open', '<any><a>x</a></any>', ['body /any/a must be integer']],
+  ['/kinds', '<cat><kind>Cat</kind><lives>9</lives></cat>', []],
+  ['/kinds', '<dog><kind>Dog</kind><lives>x</lives></dog>', []],
+  ['/kinds', '<cat><kind>Cat</kind><lives>x</lives></cat>', ['body /cat/lives must be integer']],
+  ['/kinds', '<cow><kind>Dog</kind></cow>', ['body /cow must be named cat or dog']],
+  ['/keeper', '<r><cat><kind>Cat</kind></cat></r>', ["body /r/cat must have required property 'lives'"]],
   ['/number', '<n> 5 </n>', []],
   ['/number', '<n>6</n>', ['body /n must be <= 5']],
   ['/text', '<a><b>text</b></a>', []],

@@ -34,9 +34,10 @@ function termsOf(schema: unknown, definitions: Definitions, seen: Set<unknown>):
   return merged(terms, { ...NONE, names: [...new Set(choices.flatMap(({ names }) => names))] })
 }
 
-function ownTerms({ name, namespace, attribute, wrapped }: Schema): XmlTerms {
+/** `names`: of the schemas that a discriminator chooses among. */
+function ownTerms({ name, names, namespace, attribute, wrapped }: Schema): XmlTerms {
   return {
-    names: typeof name === 'string' ? [name] : [],
+    names: typeof name === 'string' ? [name] : ((names as readonly string[] | undefined) ?? []),
     namespace: typeof namespace === 'string' ? namespace : undefined,
     isAttribute: attribute === true,
     isWrapped: wrapped === true,
