@@ -177,7 +177,7 @@ const REFUSED: readonly (readonly [string, string])[] = [
   ["xpath(vars.a, 'b')", 'xpath() needs texts in quotes'],
   ["secret('alias')", 'secret() is not supported (there is no vault: write configs.NAME'],
   ["registry('gov:/a').property('b')", 'registry() is not supported (there is no registry'],
-  ['params.functionParams.a', 'there are no params of functionParams'],
+  ['params.formParams.a', 'there are no params of formParams'],
   ["configs['a b']", 'there is no variable a b'],
   ["base64encode('a', 'EBCDIC')", 'base64encode() has no charset EBCDIC'],
   ["formatDateTime(now(), 'Q')", 'has a date pattern that has the unknown letter Q'],
