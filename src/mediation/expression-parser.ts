@@ -85,6 +85,8 @@ export class ExpressionParser {
   readonly #requestFields: Set<string>
   /** Names of the parameters of templates that the last expression reads. */
   readonly parameters = new Set<string>()
+  /** Names of the variables of the environment that the last expression reads. */
+  readonly variables = new Set<string>()
 
   /** Adds the names of the request fields that expressions read to `requestFields`, in lower case. */
   constructor(syntax: ExpressionSyntax, requestFields: Set<string>) {
@@ -94,6 +96,7 @@ export class ExpressionParser {
 
   parse(text: string, namespaceOf: Namespaces): ParsedExpression {
     this.parameters.clear()
+    this.variables.clear()
     return attempt(() => {
       if (text.length > LENGTH_MAX) throw new ExpressionError(`is longer than ${LENGTH_MAX} characters`, 'divide it')
       const inner = /^\s*\$\{([\s\S]*)\}\s*$/.exec(text)?.[1]
@@ -130,6 +133,7 @@ export class ExpressionParser {
       jsonPath: path => this.#jsonPath(path),
       xpath: (path, variable) => this.#xpathInto(path, namespaceOf, variable),
       readsField: name => void this.#requestFields.add(name),
+      readsVariable: name => void this.variables.add(name),
       readsParameter: name => void this.parameters.add(name),
       refuse: (why, hint) => {
         throw new ExpressionError(why, hint)
@@ -247,7 +251,10 @@ export class ExpressionParser {
     const texts = of.map(each => (each.kind === 'literal' && each !== OF_DOCUMENT ? String(each.value) : null))
     if (texts.includes('')) throw new ExpressionError('get-property() has an empty name', "write get-property('name')")
     const [scope, name] = texts.length === 1 ? ['default', texts[0]!] : [texts[0]!, texts[1]!]
-    if (scope === 'env') return environmentVariable(name, state)
+    if (scope === 'env') {
+      if (name !== null) this.variables.add(name)
+      return environmentVariable(name, state)
+    }
     if (scope !== null) checkScope(scope, name)
     // Only the message tells which property it is.
     if (scope === null || name === null) return { kind: 'lookup', of }

@@ -305,6 +305,12 @@ export class SequenceParser {
   /** Expression that stands anywhere in the element. */
   expressionIn(element: XmlElement, text: string, attribute = ''): Expression | undefined {
     const { expression, why, hint } = this.#expressions.parse(text, prefix => element.namespaceOf(prefix))
+    for (const name of expression === undefined ? [] : this.#expressions.variables) {
+      // The environment of a process does not change.
+      if (process.env[name] !== undefined) continue
+      const remedy = "set it before the start, or correct the name: its value is ''"
+      this.warn(element, attribute, `reads ${name}, a variable of the environment that is not set`, remedy)
+    }
     for (const name of this.#declared === null ? [] : this.#expressions.parameters) {
       if (this.#declared!.includes(name)) continue
       const declare = `add <parameter name="${name}"/>`

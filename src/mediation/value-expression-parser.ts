@@ -16,6 +16,8 @@ interface Context {
   xpath(text: string, variable: string): Expression
   /** A header field is read; in lower case. */
   readsField(name: string): void
+  /** A variable of the environment is read. */
+  readsVariable(name: string): void
   /** A parameter of the sequence template is read. */
   readsParameter(name: string): void
   /** Throws. */
@@ -258,7 +260,10 @@ class ValueExpressionParser {
       case 'configs':
       case 'config': {
         const variable = this.#member(name)
-        if (isVariableName(variable)) return { kind: 'environment', name: variable }
+        if (isVariableName(variable)) {
+          this.#context.readsVariable(variable)
+          return { kind: 'environment', name: variable }
+        }
         return this.#context.refuse(`there is no variable ${variable}`, 'write letters, digits and _')
       }
       default:

@@ -74,6 +74,8 @@ const refused: readonly (readonly [steps: string, key: string, expected: string]
     'scatter-gather/result-enclosing-element',
     'is missing',
   ],
+  [`<aggregate><correlateOn/>${DONE}</aggregate>`, 'correlateOn/expression', 'is missing'],
+  [`<aggregate><correlateOn expression="a["/>${DONE}</aggregate>`, 'correlateOn/expression', 'is not valid XPath'],
   ['<opa serverUrl="http://h"/>', 'opa/policy', 'is missing'],
   ['<opa serverUrl="http://h" policy="a b"/>', 'opa/policy', 'is not the path of a policy'],
   ['<opa serverUrl="http://h" policy="a"><parameter value="x"/></opa>', 'parameter/name', 'is missing'],
@@ -93,21 +95,18 @@ const DIGEST = 'org.wso2.carbon.mediator.cache.digest'
 const generator = (name: string) =>
   `<cache><protocol type="HTTP"><hashGenerator>${DIGEST}.${name}</hashGenerator></protocol></cache>`
 
+const NO_GENERATOR =
+  'has no effect: method, path, fields and body count ' +
+  '(remove it, or name HttpRequestHashGenerator, REQUESTHASHGenerator or DOMHASHGenerator)'
+
 /** [steps, warning; '' for none] */
 const WARNED: readonly (readonly [steps: string, warning: string])[] = [
-  [
-    `<clone>${TARGET}</clone><aggregate><correlateOn expression="//a"/>${DONE}</aggregate>`,
-    'correlateOn: has no effect (remove it: an aggregate gathers the copies of one message; id tells several apart)',
-  ],
+  [`<clone>${TARGET}</clone><aggregate><correlateOn expression="//a"/>${DONE}</aggregate>`, ''],
   [generator('HttpRequestHashGenerator'), ''],
-  [
-    generator('DOMHASHGenerator'),
-    'hashGenerator: has no effect (remove it: method, path, fields and body count; exclude fields that must not)',
-  ],
-  [
-    `<cache hashGenerator="${DIGEST}.REQUESTHASHGenerator"/>`,
-    'cache/hashGenerator: has no effect (remove it: method, path, fields and body count; exclude fields that must not)',
-  ],
+  [generator('DOMHASHGenerator'), ''],
+  [`<cache hashGenerator="${DIGEST}.REQUESTHASHGenerator"/>`, ''],
+  [generator('MyGenerator'), `hashGenerator: ${NO_GENERATOR}`],
+  ['<cache hashGenerator="org.example.Own"/>', `cache/hashGenerator: ${NO_GENERATOR}`],
 ]
 
 for (const [steps, warning] of WARNED) {

@@ -341,3 +341,30 @@ test('an object that is no syntax node has no class', async () => {
   assert.notEqual(classOf(node), undefined)
   assert.equal(classOf({ ...node }), undefined)
 })
+
+// biome-ignore-start lint/suspicious/noTemplateCurlyInString: expressions of the language
+/** [what, steps, names of the variables that are warned about]. */
+const UNSET: readonly (readonly [string, string, readonly string[]])[] = [
+  ['get-property', '<property name="a" expression="get-property(\'env\', \'SLUICE_TYPO\')"/>', ['SLUICE_TYPO']],
+  [
+    'get-property beside a path',
+    "<filter xpath=\"//a = get-property('env', 'SLUICE_TYPO')\"><then/></filter>",
+    ['SLUICE_TYPO'],
+  ],
+  ['${configs.NAME}', '<property name="a" expression="${configs.SLUICE_TYPO}"/>', ['SLUICE_TYPO']],
+  ['a variable that is set', '<property name="a" expression="get-property(\'env\', \'PATH\')"/>', []],
+]
+// biome-ignore-end lint/suspicious/noTemplateCurlyInString: expressions of the language
+for (const [what, steps, names] of UNSET) {
+  test(`a variable of the environment that is not set is a warning: ${what}`, async () => {
+    const { warnings, errors } = await parseFile(
+      `<sequence xmlns="http://ws.apache.org/ns/synapse" name="one">\n${steps}</sequence>`,
+    )
+    assert.deepEqual(errors, [])
+    const said = warnings.map(
+      warning =>
+        /^one\.xml:2: \S+: reads (\S+), a variable of the environment that is not set \(set it/.exec(warning)?.[1],
+    )
+    assert.deepEqual(said, names)
+  })
+}

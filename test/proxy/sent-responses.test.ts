@@ -228,3 +228,12 @@ test('status and fields of the client are those of the answer', async t => {
   assert.match(sent!.head, /^x-sent: yes\r$/im)
   assert.doesNotMatch(sent!.head, /^x-first/im)
 })
+
+test('a name that receive finds and no sequence has is a fault, and nothing is sent', async t => {
+  const backend = await startBackend(t, BACKEND)
+  const request = `<property name="r" value="none"/>${send(backend.port, '/second', '{$ctx:r}')}`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  const [status, body] = await ask()
+  assert.deepEqual([status, (JSON.parse(body) as { fault: { code: number } }).fault.code], [500, 102544])
+  assert.deepEqual(backend.received, [])
+})

@@ -320,45 +320,6 @@ test('scatter-gather joins XML within the element that it names', async t => {
   assert.match((await ask())[1], /^(?:<\?xml [^>]*>)?<all><n>1<\/n><n>2<\/n><\/all>$/)
 })
 
-const finder = (inner = '', attributes = '') => `<cache collector="false" timeout="60" ${attributes}>
-  <protocol type="HTTP"><methods>GET</methods><headersToExcludeInHash>*</headersToExcludeInHash>
-  <responseCodes>2..</responseCodes><enableCacheControl>true</enableCacheControl></protocol>${inner}</cache>`
-
-const kept: readonly (readonly [what: string, reaction: Reaction, requests: readonly string[], seen: number])[] = [
-  ['a response is kept', says(200, '{}'), ['GET /a/x', 'GET /a/x'], 1],
-  ['another query has a response of its own', says(200, '{}'), ['GET /a/x', 'GET /a/x?a=1'], 2],
-  ['another method is not kept', says(200, '{}'), ['DELETE /a/x', 'DELETE /a/x'], 2],
-  ['another status is not kept', says(404, '{}'), ['GET /a/x', 'GET /a/x'], 2],
-  ['no-store is obeyed', says(200, '{}', 'Cache-Control: no-store\r\n'), ['GET /a/x', 'GET /a/x'], 2],
-  ['a longer response is not kept', says(200, json('x'.repeat(200))), ['GET /a/x', 'GET /a/x'], 2],
-]
-for (const [what, reaction, requests, seen] of kept) {
-  test(`cache: ${what}`, async t => {
-    const backend = await startBackend(t, { '/x': reaction })
-    const flows = { request: finder('', 'maxMessageSize="100"'), response: '<cache collector="true"/>' }
-    const { ask } = await startCalls(t, flows, backend.port)
-    const answers = []
-    for (const request of requests) answers.push(await ask(request))
-    assert.deepEqual(answers[1], answers[0])
-    assert.equal(backend.received.length, seen)
-  })
-}
-
-test('cache: maxSize bounds the responses of one cache, of which the one that was asked for last stays', async t => {
-  const backend = await startBackend(t, { '/x': says(200, '{}') })
-  const flows = { request: finder('<implementation maxSize="2"/>'), response: '<cache collector="true"/>' }
-  const { ask } = await startCalls(t, flows, backend.port)
-  const seen = async (query: string) => {
-    const before = backend.received.length
-    assert.deepEqual(await ask(`GET /a/x?${query}`), [200, '{}'])
-    return backend.received.length > before
-  }
-  const asked = ['1', '2', '1', '3', '1', '2']
-  const atBackend = []
-  for (const query of asked) atBackend.push(await seen(query))
-  assert.deepEqual(atBackend, [true, true, false, true, false, true])
-})
-
 test('the soapAction of a target is the SOAPAction of its copy', async t => {
   const backend = await startBackend(t, { '/x': says(200, '{"n":1}') })
   const at = `<endpoint><http method="post" uri-template="http://127.0.0.1:${backend.port}/x"/></endpoint>`
@@ -369,47 +330,6 @@ test('the soapAction of a target is the SOAPAction of its copy', async t => {
   const actions = backend.received.map(({ head }) => /^SOAPAction: (.*)\r$/m.exec(head)?.[1])
   assert.deepEqual(actions.sort(), ['"urn:one"', '"urn:two"'])
 })
-
-test('cache: fields that are named to count are the only ones, and an empty onCacheHit is none', async t => {
-  const backend = await startBackend(t, { '/x': says(200, '{}') })
-  const finding = finder('<onCacheHit/>').replace(
-    '<responseCodes>',
-    '<headersToIncludeInHash>X-A</headersToIncludeInHash>$&',
-  )
-  const flows = { request: finding, response: '<cache collector="true"/>' }
-  const { ask } = await startCalls(t, flows, backend.port)
-  for (const lines of ['', 'X-B: 1\r\n', 'X-A: 1\r\n', 'X-A: 1\r\nX-B: 2\r\n']) {
-    assert.deepEqual(await ask('GET /a/x', '', lines), [200, '{}'])
-  }
-  assert.equal(backend.received.length, 2)
-})
-
-test('cache: the body of a GET counts too', async t => {
-  const backend = await startBackend(t, { '/x': ({ body }) => [200, json(body)] })
-  const { ask } = await startCalls(t, { request: finder(), response: '<cache collector="true"/>' }, backend.port)
-  assert.deepEqual(await ask('GET /a/x', '1'), [200, '"1"'])
-  assert.deepEqual(await ask('GET /a/x'), [200, '""'])
-})
-
-/** Request fields that ask for another form of the response, and what a backend answers then. */
-const FORMS: readonly (readonly [field: string, status: number, body: string])[] = [
-  ['Range: bytes=0-0', 206, '{'],
-  ['If-None-Match: "a"', 304, ''],
-  ['If-Modified-Since: Mon, 23 Nov 2026 19:00:00 GMT', 304, ''],
-  ['If-Match: "b"', 412, ''],
-  ['Accept-Encoding: br', 200, 'coded'],
-]
-for (const [field, status, body] of FORMS) {
-  test(`cache: a response to ${field} is none to others, although no field counts`, async t => {
-    const backend = await startBackend(t, { '/x': ({ head }) => (head.includes(field) ? [status, body] : [200, '{}']) })
-    const flows = { request: finder().replace('2..', '.*'), response: '<cache collector="true"/>' }
-    const { ask } = await startCalls(t, flows, backend.port)
-    assert.deepEqual(await ask('GET /a/x', '', `${field}\r\n`), [status, body])
-    assert.deepEqual(await ask('GET /a/x'), [200, '{}'])
-    assert.deepEqual(await ask('GET /a/x'), [200, '{}'])
-    assert.equal(backend.received.length, 2)
-  })
-}
 
 test('callout sends what its source finds as SOAP action, and keeps the response in a property', async t => {
   const backend = await startBackend(t, { '/service': says(200, '{"done":1}'), '/x': bodyOf })
@@ -574,5 +494,28 @@ for (const [what, steps, expected] of ITEMS) {
     const backend = await startBackend(t, {})
     const { ask } = await startCalls(t, { request: `${steps}<respond/>` }, backend.port)
     assert.deepEqual(await ask('POST /a/x', '[{"n":1},{"n":2}]'), [200, expected])
+  })
+}
+
+/** [what, expression of correlateOn, body of the response, or the code of its fault]. */
+const SELECTED: readonly (readonly [string, string, string | number])[] = [
+  ['in which it finds something', 'json-eval($.n)', '[{"n":1},{"n":2}]'],
+  ['that it is true for', 'not(json-eval($.m))', '[{"n":1},{"n":2}]'],
+  ['of another value', '//m', '[{"m":3}]'],
+  ['of none', 'json-eval($.none)', 102554],
+]
+for (const [what, expression, expected] of SELECTED) {
+  test(`correlateOn gathers the copies ${what}`, async t => {
+    const backend = await startBackend(t, {
+      '/one': says(200, '{"n":1}'),
+      '/two': says(200, '{"n":2}'),
+      '/three': says(200, '{"m":3}'),
+    })
+    const targets = ['/one', '/two', '/three'].map(path => target(callTo(backend.port, path))).join('')
+    const selecting = aggregate(`<correlateOn expression="${expression}"/>`)
+    const { ask } = await startCalls(t, { request: `<clone>${targets}</clone>${selecting}` }, backend.port)
+    const [status, body] = await ask()
+    if (typeof expected === 'string') assert.deepEqual([status, body], [200, expected])
+    else assert.deepEqual([status, (JSON.parse(body) as { fault: { code: number } }).fault.code], [504, expected])
   })
 }

@@ -7,6 +7,7 @@ import type { XmlElement } from '../../config/xml.ts'
 import type { Aggregation } from '../copies.ts'
 import type { Expression } from '../expression.ts'
 import type { Evaluate } from '../expression-compiler.ts'
+import { MediationFault } from '../mediation-fault.ts'
 import { type CompileContext, mediator } from '../mediator.ts'
 import type { Message } from '../message.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
@@ -29,6 +30,8 @@ type Count = number | Expression
 export interface AggregateSettings {
   /** Id of the mediator whose copies the `<aggregate>` gathers; '' for any. */
   readonly id: string
+  /** Selects the copies in which it finds something; left out: all of them. */
+  readonly correlate?: Expression
   readonly timeoutMs: number
   readonly min: Count
   readonly max: Count
@@ -41,6 +44,7 @@ export interface AggregateSettings {
 }
 
 const SECONDS_MAX = 3600
+const INCOMPLETE = 102554
 const OF_RESULT = ['enclosingElementProperty', 'aggregateElementType']
 /** As many as one task may make. */
 const COUNT_MAX = 1000
@@ -54,11 +58,13 @@ export const aggregate = mediator<AggregateSettings>({
 
   compile(settings, context) {
     const complete = compileCompletion(settings, context)
-    const { id, timeoutMs } = settings
+    const { id, timeoutMs, correlate } = settings
+    const selects = correlate === undefined ? () => true : compileSelection(correlate, context)
     const [min, max] = [compileCount(settings.min, context), compileCount(settings.max, context)]
     return message => {
       const { gathering } = message
       if (gathering?.isOf(id)) {
+        if (!selects(message)) return true
         return gathering.arrive(message, { timeoutMs, min: min(message), max: max(message), complete })
       }
       // A response flow runs on responses to copies and on others.
@@ -72,9 +78,9 @@ function parseAggregate(element: XmlElement, parser: SequenceParser): AggregateS
   const correlate = parser.only(element, 'correlateOn')
   if (correlate !== undefined) {
     parser.checkAttributes(correlate, ['expression'])
-    const hint = 'remove it: an aggregate gathers the copies of one message; id tells several apart'
-    parser.warn(correlate, '', 'has no effect', hint)
+    parser.checkElements(correlate, [])
   }
+  const selection = correlate === undefined ? null : parser.expression(correlate, 'expression')
   const condition = parser.only(element, 'completeCondition')
   const onComplete = parser.only(element, 'onComplete')
   if (onComplete === undefined) return parser.error(element, '', 'has no <onComplete>', 'add it')
@@ -82,12 +88,13 @@ function parseAggregate(element: XmlElement, parser: SequenceParser): AggregateS
   const expression = parser.expression(onComplete, 'expression')
   const branch = parser.branch(onComplete)
   const limits = parseCondition(condition, parser)
-  if (expression === undefined || limits === undefined) return undefined
+  if (expression === undefined || limits === undefined || selection === undefined) return undefined
   const enclosing = onComplete.attribute('enclosingElementProperty')
   const type = parser.choice(onComplete, 'aggregateElementType', ['root', 'child'], 'root')
   if (type === undefined) return undefined
   const joinsContent = type === 'child'
-  return { ...limits, id: element.attribute('id'), expression, enclosing, joinsContent, onComplete: branch }
+  const settings = { ...limits, id: element.attribute('id'), expression, enclosing, joinsContent, onComplete: branch }
+  return selection === null ? settings : { ...settings, correlate: selection }
 }
 
 function parseCondition(
@@ -125,6 +132,22 @@ export function parseNumber(
 export function parseCount(element: XmlElement, attribute: string, parser: SequenceParser): Count | undefined {
   const isExpression = /^\$?\{/.test(element.attribute(attribute))
   return isExpression ? parser.textOrExpression(element, attribute) : parseNumber(element, attribute, COUNT_MAX, parser)
+}
+
+/** A copy for which the expression is false passes the aggregate; one in which it finds nothing fails. */
+function compileSelection(correlate: Expression, context: CompileContext): (message: Message) => boolean {
+  const evaluate = context.compileExpression(correlate)
+  return message => {
+    const found = evaluate(message)
+    if (typeof found === 'boolean') return found
+    const isNothing = typeof found === 'object' && found.kind === 'xml' ? found.nodes.length === 0 : found === ''
+    if (!isNothing) return true
+    throw new MediationFault({
+      code: INCOMPLETE,
+      message: 'Incomplete aggregation',
+      cause: 'correlateOn finds nothing',
+    })
+  }
 }
 
 export function compileCount(count: Count, context: CompileContext): (message: Message) => number {

@@ -35,6 +35,11 @@ interface FinderSettings extends Omit<Wanted, 'key' | 'cache'> {
   readonly excluded: readonly string[]
   /** The only request fields that count, in lower case; empty: all that are not excluded. */
   readonly included: readonly string[]
+  /**
+   * `request`: method, path, query, fields and body count. `body`: method and body count; of a request without a body
+   * the path, too.
+   */
+  readonly hashed: 'request' | 'body'
   readonly addsAge: boolean
   readonly onHit: Branch | null
 }
@@ -46,8 +51,12 @@ const LIFETIME_S_MAX = 86_400
 const SIZE_MAX = 4 * 1024 * 1024
 const DEFAULT_ENTRIES = 1000
 const ENTRIES_MAX = 1_000_000
-/** The class that does here what it does on the reference platform. */
-const HASH_GENERATOR = /(?:^|\.)HttpRequestHashGenerator$/i
+/** Classes of the reference platform, in lower case: the parts of a request that count. */
+const HASHED: Readonly<Record<string, FinderSettings['hashed']>> = {
+  httprequesthashgenerator: 'request',
+  requesthashgenerator: 'request',
+  domhashgenerator: 'body',
+}
 /** Fields that are about one connection or client: a kept response has none of them. */
 const NOT_KEPT = ['set-cookie', 'set-cookie2', 'activityid']
 
@@ -99,12 +108,15 @@ async function find(message: Message, settings: FinderSettings, hit: Run | null,
 }
 
 /** The parts that a response depends on: API, method, path and query, request fields, and the body. */
-function keyOf(message: Message, { excluded, included }: FinderSettings): string {
+function keyOf(message: Message, { excluded, included, hashed }: FinderSettings): string {
   const { api, transfer } = servicesOf(message)
   const { method, target } = message.head
-  const hash = createHash('sha256').update(JSON.stringify([api, method, target, message.to]))
+  const hasBody = message.bodySource !== null || message.bodyState === 'replaced'
+  const path = hashed === 'body' && hasBody ? [] : [target, message.to]
+  const hash = createHash('sha256').update(JSON.stringify([api, method, ...path]))
   const counts = (name: string): boolean => {
     if (OF_FORM.includes(name)) return true
+    if (hashed === 'body') return false
     if (included.length > 0) return included.includes(name)
     return !excluded.includes('*') && !excluded.includes(name) && !NOT_KEPT.includes(name)
   }
@@ -114,7 +126,6 @@ function keyOf(message: Message, { excluded, included }: FinderSettings): string
     return counts(lower) ? [[lower, textOf(value)]] : []
   })
   hash.update(JSON.stringify(counted.sort()))
-  const hasBody = message.bodySource !== null || message.bodyState === 'replaced'
   const { body } = hasBody ? transfer(message) : { body: null }
   if (body?.kind === 'bytes') hash.update(body.bytes)
   // A body in a file is not read for its hash: the key is of this message alone.
@@ -164,10 +175,10 @@ function parseFinder(element: XmlElement, parser: SequenceParser): FinderSetting
   if (protocol !== undefined) {
     parser.checkAttributes(protocol, ['type'])
     parser.checkElements(protocol, PROTOCOL)
-    const generator = parser.only(protocol, 'hashGenerator')
-    if (generator !== undefined) checkGenerator(generator, '', generator.text, parser)
   }
-  checkGenerator(element, 'hashGenerator', element.attribute('hashGenerator'), parser)
+  const inner = protocol === undefined ? undefined : parser.only(protocol, 'hashGenerator')
+  const ofInner = inner === undefined ? undefined : parseGenerator(inner, '', inner.text, parser)
+  const hashed = ofInner ?? parseGenerator(element, 'hashGenerator', element.attribute('hashGenerator'), parser)
   const text = (name: string) => protocol?.child(name)?.text ?? ''
   const statuses = text('responseCodes') || '.*'
   const { pattern, why, hint } = parsePattern(statuses)
@@ -183,6 +194,7 @@ function parseFinder(element: XmlElement, parser: SequenceParser): FinderSetting
     excluded: list(text('headersToExcludeInHash').toLowerCase()),
     included: list(text('headersToIncludeInHash').toLowerCase()),
     statuses,
+    hashed: hashed ?? 'request',
     obeysResponse: text('enableCacheControl') === 'true',
     addsAge: text('includeAgeHeader') === 'true',
     onHit,
@@ -195,10 +207,19 @@ function parseImplementation(implementation: XmlElement | undefined, parser: Seq
   return count(implementation, 'maxSize', DEFAULT_ENTRIES, ENTRIES_MAX, parser)
 }
 
-function checkGenerator(element: XmlElement, field: string, name: string, parser: SequenceParser): void {
-  if (name.trim() === '' || HASH_GENERATOR.test(name.trim())) return
-  const hint = 'remove it: method, path, fields and body count; exclude fields that must not'
-  parser.warn(element, field, 'has no effect', hint)
+/** Undefined where none is named, and after a warning about one that is not known. */
+function parseGenerator(
+  element: XmlElement,
+  field: string,
+  given: string,
+  parser: SequenceParser,
+): FinderSettings['hashed'] | undefined {
+  const name = given.trim().replace(/^.*\./, '').toLowerCase()
+  const hashed = Object.hasOwn(HASHED, name) ? HASHED[name] : undefined
+  if (name === '' || hashed !== undefined) return hashed
+  const known = 'HttpRequestHashGenerator, REQUESTHASHGenerator or DOMHASHGenerator'
+  parser.warn(element, field, 'has no effect: method, path, fields and body count', `remove it, or name ${known}`)
+  return undefined
 }
 
 const PROTOCOL = [

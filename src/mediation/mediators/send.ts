@@ -6,6 +6,7 @@ import { applyFormat, callBackend, sendBackend, servicesOf } from '../backend-ca
 import { compileEndpointChoice } from '../endpoint-choice.ts'
 import { DESTINATION, type Recipient, RECIPIENT_VARIABLE, type SequenceEndpoint } from '../endpoint-plan.ts'
 import type { Expression } from '../expression.ts'
+import { MediationFault } from '../mediation-fault.ts'
 import { mediator } from '../mediator.ts'
 import type { Message } from '../message.ts'
 import { isList, sendToAll } from '../recipients.ts'
@@ -17,6 +18,8 @@ interface SendSettings {
   /** Sequence that runs on what the endpoint answers: its name, or an expression that finds it. Left out: none. */
   readonly receive?: string | Expression
 }
+
+const NOT_MEDIATED = 102544
 
 export const send = mediator<SendSettings>({
   name: 'send',
@@ -43,7 +46,12 @@ export const send = mediator<SendSettings>({
     const evaluate = typeof receive === 'object' ? context.compileExpression(receive) : null
     const choose = endpoint === null ? () => null : compileEndpointChoice(endpoint, context)
     const exchange = async (message: Message, chosen: Recipient | null, address: string): Promise<boolean> => {
-      const key = evaluate === null ? receive : textOf(evaluate(message))
+      const key = typeof receive === 'object' ? textOf(evaluate!(message)) : receive
+      // Nothing is sent whose answer would have no receiver.
+      if (key !== undefined && !context.hasSequence(key)) {
+        const cause = 'there is no sequence of the name that receive finds'
+        throw new MediationFault({ code: NOT_MEDIATED, message: 'Mediation failed', cause })
+      }
       const { isResponse } = message
       const request = message.copy()
       if (address !== '') request.set('default', RECIPIENT_VARIABLE, address)

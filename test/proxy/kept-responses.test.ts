@@ -1,0 +1,148 @@
+/** Responses that `<cache>` keeps, end to end: real worker threads, scripted backends. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Reaction, says, startBackend, startCalls } from '../harness/sequence-calls.ts'
+
+const json = (value: unknown) => JSON.stringify(value)
+
+const finder = (inner = '', attributes = '') => `<cache collector="false" timeout="60" ${attributes}>
+  <protocol type="HTTP"><methods>GET</methods><headersToExcludeInHash>*</headersToExcludeInHash>
+  <responseCodes>2..</responseCodes><enableCacheControl>true</enableCacheControl></protocol>${inner}</cache>`
+
+const kept: readonly (readonly [what: string, reaction: Reaction, requests: readonly string[], seen: number])[] = [
+  ['a response is kept', says(200, '{}'), ['GET /a/x', 'GET /a/x'], 1],
+  ['another query has a response of its own', says(200, '{}'), ['GET /a/x', 'GET /a/x?a=1'], 2],
+  ['another method is not kept', says(200, '{}'), ['DELETE /a/x', 'DELETE /a/x'], 2],
+  ['another status is not kept', says(404, '{}'), ['GET /a/x', 'GET /a/x'], 2],
+  ['no-store is obeyed', says(200, '{}', 'Cache-Control: no-store\r\n'), ['GET /a/x', 'GET /a/x'], 2],
+  ['a longer response is not kept', says(200, json('x'.repeat(200))), ['GET /a/x', 'GET /a/x'], 2],
+]
+for (const [what, reaction, requests, seen] of kept) {
+  test(`cache: ${what}`, async t => {
+    const backend = await startBackend(t, { '/x': reaction })
+    const flows = { request: finder('', 'maxMessageSize="100"'), response: '<cache collector="true"/>' }
+    const { ask } = await startCalls(t, flows, backend.port)
+    const answers = []
+    for (const request of requests) answers.push(await ask(request))
+    assert.deepEqual(answers[1], answers[0])
+    assert.equal(backend.received.length, seen)
+  })
+}
+
+test('cache: maxSize bounds the responses of one cache, of which the one that was asked for last stays', async t => {
+  const backend = await startBackend(t, { '/x': says(200, '{}') })
+  const flows = { request: finder('<implementation maxSize="2"/>'), response: '<cache collector="true"/>' }
+  const { ask } = await startCalls(t, flows, backend.port)
+  const seen = async (query: string) => {
+    const before = backend.received.length
+    assert.deepEqual(await ask(`GET /a/x?${query}`), [200, '{}'])
+    return backend.received.length > before
+  }
+  const asked = ['1', '2', '1', '3', '1', '2']
+  const atBackend = []
+  for (const query of asked) atBackend.push(await seen(query))
+  assert.deepEqual(atBackend, [true, true, false, true, false, true])
+})
+
+test('cache: fields that are named to count are the only ones, and an empty onCacheHit is none', async t => {
+  const backend = await startBackend(t, { '/x': says(200, '{}') })
+  const finding = finder('<onCacheHit/>').replace(
+    '<responseCodes>',
+    '<headersToIncludeInHash>X-A</headersToIncludeInHash>$&',
+  )
+  const flows = { request: finding, response: '<cache collector="true"/>' }
+  const { ask } = await startCalls(t, flows, backend.port)
+  for (const lines of ['', 'X-B: 1\r\n', 'X-A: 1\r\n', 'X-A: 1\r\nX-B: 2\r\n']) {
+    assert.deepEqual(await ask('GET /a/x', '', lines), [200, '{}'])
+  }
+  assert.equal(backend.received.length, 2)
+})
+
+test('cache: the body of a GET counts too', async t => {
+  const backend = await startBackend(t, { '/x': ({ body }) => [200, json(body)] })
+  const { ask } = await startCalls(t, { request: finder(), response: '<cache collector="true"/>' }, backend.port)
+  assert.deepEqual(await ask('GET /a/x', '1'), [200, '"1"'])
+  assert.deepEqual(await ask('GET /a/x'), [200, '""'])
+})
+
+/** Request fields that ask for another form of the response, and what a backend answers then. */
+const FORMS: readonly (readonly [field: string, status: number, body: string])[] = [
+  ['Range: bytes=0-0', 206, '{'],
+  ['If-None-Match: "a"', 304, ''],
+  ['If-Modified-Since: Mon, 23 Nov 2026 19:00:00 GMT', 304, ''],
+  ['If-Match: "b"', 412, ''],
+  ['Accept-Encoding: br', 200, 'coded'],
+]
+for (const [field, status, body] of FORMS) {
+  test(`cache: a response to ${field} is none to others, although no field counts`, async t => {
+    const backend = await startBackend(t, { '/x': ({ head }) => (head.includes(field) ? [status, body] : [200, '{}']) })
+    const flows = { request: finder().replace('2..', '.*'), response: '<cache collector="true"/>' }
+    const { ask } = await startCalls(t, flows, backend.port)
+    assert.deepEqual(await ask('GET /a/x', '', `${field}\r\n`), [status, body])
+    assert.deepEqual(await ask('GET /a/x'), [200, '{}'])
+    assert.deepEqual(await ask('GET /a/x'), [200, '{}'])
+    assert.equal(backend.received.length, 2)
+  })
+}
+
+/** [hash generator, requests in turn: start line, body, fields; how many of them the backend gets]. */
+const HASHES: readonly (readonly [string, readonly (readonly [string, string, string])[], number])[] = [
+  [
+    'DOMHASHGenerator',
+    [
+      ['POST /a/x', '{"a":1}', ''],
+      ['POST /a/y', '{"a":1}', 'X-A: 1\r\n'],
+    ],
+    1,
+  ],
+  [
+    'DOMHASHGenerator',
+    [
+      ['POST /a/x', '{"a":1}', ''],
+      ['POST /a/x', '{"a":2}', ''],
+    ],
+    2,
+  ],
+  [
+    'DOMHASHGenerator',
+    [
+      ['GET /a/x', '', ''],
+      ['GET /a/y', '', ''],
+    ],
+    2,
+  ],
+  [
+    'DOMHASHGenerator',
+    [
+      ['POST /a/x', '{"a":1}', ''],
+      ['PUT /a/x', '{"a":1}', ''],
+    ],
+    2,
+  ],
+  [
+    'REQUESTHASHGenerator',
+    [
+      ['POST /a/x', '{"a":1}', ''],
+      ['POST /a/y', '{"a":1}', ''],
+    ],
+    2,
+  ],
+  [
+    'REQUESTHASHGenerator',
+    [
+      ['POST /a/x', '{"a":1}', ''],
+      ['POST /a/x', '{"a":1}', 'X-A: 1\r\n'],
+    ],
+    2,
+  ],
+]
+for (const [generator, requests, count] of HASHES) {
+  test(`cache: ${generator} sends ${count} of ${requests.map(([start]) => start).join(', ')}`, async t => {
+    const backend = await startBackend(t, { '/x': says(200, '{}'), '/y': says(200, '{}') })
+    const finding = `<cache timeout="60"><protocol type="HTTP"><methods>*</methods>
+      <hashGenerator>org.wso2.carbon.mediator.cache.digest.${generator}</hashGenerator></protocol></cache>`
+    const { ask } = await startCalls(t, { request: finding, response: '<cache collector="true"/>' }, backend.port)
+    for (const [start, body, lines] of requests) assert.equal((await ask(start, body, lines))[0], 200)
+    assert.equal(backend.received.length, count)
+  })
+}
