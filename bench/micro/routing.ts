@@ -21,6 +21,9 @@ function apiAt(at: string): Api {
     isAi: false,
     metricsRow: 0,
     mediation: null,
+    fullName: 'a:v1',
+    provider: '',
+    hostName: 'h',
     escapedSlashes: 'refuse' as const,
   }
   return { name: at, version: '1.0.0', path: at, keyType: 'PRODUCTION', ...parts }

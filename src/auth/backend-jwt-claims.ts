@@ -1,6 +1,6 @@
 /** Claims of the backend JWT: about caller and API in the documented dialect, and further claims of the user. */
 import { SUPER_TENANT } from './account-names.ts'
-import type { Caller } from '../proxy/exchange/caller.ts'
+import { accountOf, type Caller } from '../proxy/exchange/caller.ts'
 
 export type BackendJwtClaims = Readonly<Record<string, unknown>>
 
@@ -38,13 +38,9 @@ export function callerClaims(caller: Caller, api: BackendApi, prefix: string): B
   claims[`${prefix}tier`] = caller.subscriptionTier
   claims[`${prefix}keytype`] = caller.keyType
   claims[`${prefix}usertype`] = caller.isApplication ? 'APPLICATION' : 'APPLICATION_USER'
-  claims[`${prefix}enduser`] = endUser(caller)
+  claims[`${prefix}enduser`] = accountOf(caller)
   claims[`${prefix}enduserTenantId`] = tenant === SUPER_TENANT ? SUPER_TENANT_ID : tenant
   return claims
-}
-
-function endUser({ user, tenant }: Caller): string {
-  return tenant === '' || user.endsWith(`@${tenant}`) ? user : `${user}@${tenant}`
 }
 
 /** Claims of the token, then those of the user store, which win. A name that is a URI gets no prefix. */

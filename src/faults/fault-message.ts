@@ -1,9 +1,12 @@
 /** Fills the message of a sequence: the properties under which sequences read a fault, a request and its CORS grant. */
 import type { Failure } from '../proxy/exchange/contract.ts'
+import type { Api } from '../proxy/exchange/api.ts'
+import { accountOf } from '../proxy/exchange/caller.ts'
 import type { Exchange } from '../proxy/exchange/exchange.ts'
 import type { FaultDetails } from './fault-details.ts'
 import type { FaultFormat } from './fault-format.ts'
 import type { Refusal } from '../proxy/exchange/outcome.ts'
+import { type CallerProperty, isCallerProperty } from '../mediation/caller-properties.ts'
 import type { Message } from '../mediation/message.ts'
 import type { Json } from '../mediation/value.ts'
 
@@ -62,8 +65,10 @@ export function describeRequest(message: Message, exchange: Exchange): void {
   message.describe('default', 'REST_FULL_REQUEST_PATH', path)
   message.to = path
   message.describe('default', 'CORRELATION_ID', exchange.correlationId)
+  message.findsOuter = (scope, name) => callerProperty(exchange, scope, name)
   if (api === null) return
-  message.describe('default', 'SYNAPSE_REST_API', api.name)
+  message.describe('default', 'API_NAME', api.name)
+  message.describe('default', 'SYNAPSE_REST_API', api.fullName)
   message.describe('default', 'SYNAPSE_REST_API_VERSION', api.version)
   message.describe('default', 'REST_API_CONTEXT', api.path)
   message.describe('default', 'REST_SUB_REQUEST_PATH', exchange.canonicalTarget.slice(exchange.backendPathAt))
@@ -73,6 +78,38 @@ export function describeRequest(message: Message, exchange: Exchange): void {
   if (claims !== undefined && hasMember(claims)) {
     message.describe('default', 'JWT_CLAIMS', { kind: 'json', value: claims as Json })
   }
+}
+
+/** The value of a property of caller or API; undefined for another property, and without an API. */
+export function callerProperty(exchange: Exchange, scope: string, name: string): string | undefined {
+  return isCallerProperty(scope, name) && exchange.api !== null
+    ? CALLER_VALUES[name](exchange, exchange.api)
+    : undefined
+}
+
+const CALLER_VALUES: Readonly<Record<CallerProperty, (exchange: Exchange, api: Api) => string>> = {
+  'api.ut.userId': userOf,
+  'api.ut.userName': userOf,
+  'api.ut.consumerKey': ({ caller }) => caller?.consumerKey ?? '',
+  // The application of a caller without credentials is its address, which is no name.
+  'api.ut.application.name': ({ caller }) => (caller?.method === 'none' ? '' : (caller?.application?.name ?? '')),
+  'api.ut.application.id': ({ caller }) => caller?.application?.id ?? '',
+  'api.ut.api': (_, { name }) => name,
+  'api.ut.version': (_, { version }) => version,
+  'api.ut.api_version': (_, { version }) => version,
+  'api.ut.context': (_, { path }) => path,
+  'api.ut.resource': ({ canonicalTarget, backendPathAt }) => canonicalTarget.slice(backendPathAt) || '/',
+  'api.ut.HTTP_METHOD': ({ method }) => method,
+  'api.ut.hostName': (_, { hostName }) => hostName,
+  'api.ut.apiPublisher': (_, { provider }) => provider,
+  AM_KEY_TYPE: ({ keyType }) => keyType,
+  TransportInURL: ({ canonicalTarget, pathAt }) => canonicalTarget.slice(pathAt),
+}
+
+/** The caller as tokens name it; `anonymous` on a resource without authentication. */
+function userOf({ caller, resource }: Exchange): string {
+  if (caller !== null) return accountOf(caller)
+  return resource?.authType === 'None' ? 'anonymous' : ''
 }
 
 function hasMember(claims: object): boolean {

@@ -4,6 +4,7 @@
  */
 import type { ResourceDefinition } from '../apis/api-definition.ts'
 import type { SequenceEndpoint } from './endpoint-plan.ts'
+import type { CallerProperty } from './caller-properties.ts'
 import type { MediatorPlan, SequencePlan } from './sequence-plan.ts'
 
 /**
@@ -19,6 +20,8 @@ export interface FlowPlan {
   readonly needs: FlowNeeds
   /** The `<aggregate>` of a response flow gathers the responses to copies that the request flow sends. */
   readonly gathers?: true
+  /** Properties that the sequences may read and that a worker gets for them alone; left out: none. */
+  readonly reads?: readonly CallerProperty[]
 }
 
 export interface FlowsPlan {

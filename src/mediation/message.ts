@@ -158,6 +158,8 @@ export class Message {
   readonly #fields = new Map<string, Field>()
   /** Properties of the scope `default` or `axis2` that describe the request. */
   readonly #ofRequest = new Set<string>()
+  /** Finds properties of caller and API (D826); null: the state has those that sequences read. */
+  findsOuter: ((scope: Scope, name: string) => Value | undefined) | null = null
   #received: MessageHead = NO_HEAD
   #to = ''
   #body: BodySource | null = null
@@ -256,6 +258,11 @@ export class Message {
 
   /** Value of a property that no sequence has set: of the start line, or a variable of the request. */
   #derived(scope: Scope, name: string): Value | undefined {
+    const outer = this.findsOuter === null ? undefined : this.findsOuter(scope, name)
+    if (outer !== undefined) {
+      this.dependsOnRequest = true
+      return outer
+    }
     if (scope === 'default' && Object.hasOwn(OF_MESSAGE, name)) return OF_MESSAGE[name]!(this)
     if (this.#received === NO_HEAD) return undefined
     if (scope === 'axis2') return Object.hasOwn(START_LINE, name) ? START_LINE[name]!(this.#received) : undefined
@@ -364,6 +371,7 @@ export class Message {
     copy.frame = this.frame
     copy.sendsLater = this.sendsLater
     copy.isFromBackend = this.isFromBackend
+    copy.findsOuter = this.findsOuter
     copy.task = this.task
     copy.enteredSequences = this.enteredSequences
     copy.steps = this.steps

@@ -13,6 +13,7 @@ import {
   NO_FLOW_NAMES,
 } from '../apis/api-definition.ts'
 import { abbreviatedList, type Diagnostic } from '../config/diagnostics.ts'
+import { callerPropertiesOf } from '../mediation/caller-properties.ts'
 import { withEndpointForms } from '../mediation/endpoint-forms.ts'
 import {
   type ApiMediationPlan,
@@ -87,7 +88,12 @@ export function mediationPlan(
   const response = [...before('Out'), ...policies.response]
   const fault = [...before('Fault'), ...policies.fault]
   const flow = (names: readonly string[]): FlowPlan =>
-    names.length === 0 ? NO_FLOW : { sequences: names, needs: needsOf(names, lookup) }
+    names.length === 0 ? NO_FLOW : withReads({ sequences: names, needs: needsOf(names, lookup) })
+  const withReads = (plan: FlowPlan): FlowPlan => {
+    // Responses to copies run through the response flow within the task of the request.
+    const reads = callerPropertiesOf([...plan.sequences, ...response], lookup)
+    return reads.length === 0 ? plan : { ...plan, reads }
+  }
   const responseFlow = (names: readonly string[]): FlowPlan =>
     gathersCopies(names, lookup) ? { ...flow(names), gathers: true } : flow(names)
   const ofType = api.isAi && files.has(aiSequence) ? aiSequence : LAST_FAULT
@@ -96,7 +102,7 @@ export function mediationPlan(
   const faultFlow = (names: readonly string[]): FlowPlan =>
     names.length === 0 || !files.has(lastFault)
       ? flow(names)
-      : { sequences: [...names, lastFault], needs: mostOf('heads', needsOf(names, lookup)) }
+      : withReads({ sequences: [...names, lastFault], needs: mostOf('heads', needsOf(names, lookup)) })
   // The sequence of the admission reads the body.
   const admitted = (own: FlowPlan): FlowPlan => (admission === undefined ? own : { ...own, needs: 'worker' })
   const flowsWith = (operation: FlowNames, readsFirst: boolean): FlowsPlan => {

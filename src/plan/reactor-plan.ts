@@ -250,6 +250,8 @@ export interface ApiChanges {
 }
 
 export interface ReactorPlan extends LivePlan {
+  /** `server.hostname`. */
+  readonly hostName: string
   /** `force_json_validation` and `force_xml_validation`, by the transport of the client; null where none is set. */
   readonly bodyChecks: BodyChecks | null
   /** Null: flows are not counted. */

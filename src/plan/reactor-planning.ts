@@ -98,6 +98,7 @@ export function planReactors(options: PlanningOptions): ReactorPlan[] {
     endpoints: planner.endpoints,
     clients: SharedGauge.allocate(reactors, http.max_connections_per_client < 0 ? 1 : CLIENT_SLOTS),
     clientSeed: Math.floor(Math.random() * 2 ** 31),
+    hostName: configuration.server.hostname,
     pseudonym: `sluice-${randomBytes(6).toString('hex')}`,
     callToken: randomBytes(8).toString('hex'),
     heartbeats: new SharedArrayBuffer(reactors * Int32Array.BYTES_PER_ELEMENT),

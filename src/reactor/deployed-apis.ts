@@ -36,6 +36,7 @@ export class DeployedApis {
   readonly #shared: PoolContext
   readonly #states: EndpointTable
   readonly #cache: ResourceCache
+  readonly #hostName: string
   /** By identity. */
   readonly #apis = new Map<string, DeployedApi>()
   /** Pools of the routes in use, by all properties of a route: routes that differ share no connections. */
@@ -51,12 +52,14 @@ export class DeployedApis {
     shared: PoolContext,
     states: EndpointTable,
     cache: ResourceCache,
+    hostName: string,
   ) {
     this.#chainOf = chainOf
     this.#mediationFor = mediationFor
     this.#shared = shared
     this.#states = states
     this.#cache = cache
+    this.#hostName = hostName
   }
 
   /** Builds new and changed APIs; throws where that fails. The returned function applies them and cannot fail. */
@@ -100,7 +103,8 @@ export class DeployedApis {
 
   /** Endpoints with the same route share its pool. New pools are added to `pools`. */
   #build(plan: ApiPlan, pools: Map<string, ConnectionPool>): DeployedApi {
-    const { name, paths, hosts, resources } = plan
+    const { name, version, paths, hosts, resources } = plan
+    const { provider } = plan.access
     const used = new Set<ConnectionPool>()
     const endpointOf = (endpoint: EndpointPlan): Endpoint => {
       const pool = this.#poolOf(endpoint.route, pools)
@@ -122,7 +126,10 @@ export class DeployedApis {
     if (production === null && sandbox === null) throw new Error(`the API ${name} has no endpoint`)
     const api: Api = {
       name,
-      version: plan.version,
+      version,
+      fullName: provider === '' ? `${name}:v${version}` : `${provider}--${name}:v${version}`,
+      provider,
+      hostName: this.#hostName,
       path: paths[0]!,
       filters: this.#chainOf(plan),
       resources: resources.length === 0 ? EVERY_RESOURCE : this.#cache.wrap(new ResourceTree(resources)),

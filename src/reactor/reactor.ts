@@ -128,12 +128,12 @@ export class Reactor implements ConnectionCallbacks {
     this.#resourceCache.setLifetime(plan.resourceCacheMs)
     this.#endpoints = new EndpointTable(plan.endpoints, plan.reactor, monotonicMs)
     const chainOf = (api: ApiPlan) => options.buildFilterChain(api, this.#auth, this.#throttle)
-    const { statistics } = plan
+    const { statistics, hostName } = plan
     this.#statistics = statistics === null ? null : new FlowStatistics(statistics, options.report)
     this.#sequences = new CompiledSequences(plan.faults.sequences, options.report, null, this.#statistics?.counter)
     if (options.mediation !== null) this.#mediation = this.#newMediation(options.mediation, plan)
     const mediationFor = (api: ApiPlan) => this.#mediationFor(api)
-    this.#apis = new DeployedApis(chainOf, mediationFor, this.#pools, this.#endpoints, this.#resourceCache)
+    this.#apis = new DeployedApis(chainOf, mediationFor, this.#pools, this.#endpoints, this.#resourceCache, hostName)
     this.#apis.prepare({ removed: [], deployed: plan.apis })()
     this.#cacheWatch = cacheWatchOf(this.#metrics, {
       ...{ auth: this.#auth, pools: this.#pools, dns: this.#dns, tls: this.#tls },

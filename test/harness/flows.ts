@@ -1,6 +1,7 @@
 /** APIs with mediation flows for tests: the sequences of a flow are given as the elements within `<sequence>`. */
 import type { TestContext } from 'node:test'
 import { type ApiMediationPlan, type FlowPlan, type FlowsPlan, gathersCopies } from '../../src/mediation/flow-plan.ts'
+import { callerPropertiesOf } from '../../src/mediation/caller-properties.ts'
 import { needsOf } from '../../src/mediation/needs.ts'
 import type { SequencePlan } from '../../src/mediation/sequence-plan.ts'
 import { type GatewayOptions, startGateway, type TestApi, type TestGateway } from './gateway.ts'
@@ -25,7 +26,8 @@ export async function flowsOf(
     if (text === '') return { sequences: [], needs: 'nothing' }
     sequences.push(await planOf(text, name))
     const lookup = (wanted: string) => sequences.find(({ name }) => name === wanted)
-    const plan = { sequences: [name], needs: needsOf([name], lookup) }
+    const reads = callerPropertiesOf([name], lookup)
+    const plan = { sequences: [name], needs: needsOf([name], lookup), ...(reads.length === 0 ? {} : { reads }) }
     return name.endsWith('Out') && gathersCopies([name], lookup) ? { ...plan, gathers: true } : plan
   }
   const flows = async (prefix: string, { request = '', response = '', fault = '', others = {} }: FlowTexts) => {

@@ -219,6 +219,7 @@ export function planGateway(
     webSockets: NO_SOCKETS,
     sequenceEndpoints: {},
     blockingCalls: { plain: BLOCKING_CALLS, secured: BLOCKING_CALLS },
+    hostName: configuration.server.hostname,
     responseTimeoutMs: configuration.mediation['synapse.global_timeout_interval'],
     resourceCacheMs: 900_000,
     auth: { ...authPlan(configuration), ...authChanges },

@@ -146,7 +146,7 @@ test('a sequence that reads a request field runs for each request, and the field
 
 test('a sequence can decide by the name and the context of the API', async t => {
   const content =
-    '<filter source="$ctx:SYNAPSE_REST_API" regex="open"><then>' +
+    '<filter source="$ctx:SYNAPSE_REST_API" regex="open:v.*"><then>' +
     '<property name="Access-Control-Allow-Origin" expression="$ctx:REST_API_CONTEXT" scope="transport"/></then></filter>'
   const { client } = await start(t, content)
   const open = await sendRequest(client, 'GET /open/pets', `Origin: ${A}\r\n`)

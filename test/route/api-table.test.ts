@@ -15,6 +15,9 @@ function api(name: string): Api {
     isAi: false,
     metricsRow: 0,
     mediation: null,
+    fullName: 'a:v1',
+    provider: '',
+    hostName: 'h',
     escapedSlashes: 'refuse' as const,
   }
   return { name, version: '1', path: '', keyType: 'PRODUCTION', ...parts }

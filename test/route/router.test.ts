@@ -96,7 +96,15 @@ class Routed {
     const isOpen = plain.operations.length === 0
     const resources = isOpen ? EVERY_RESOURCE : this.#cache.wrap(new ResourceTree(plain.operations.map(resource)))
     const parts = { version: '', path: plain.paths[0]!, filters: [], production: null, sandbox: null, isAi: false }
-    const rest = { ...parts, escapedSlashes: plain.slashes, mediation: null, metricsRow: 0 }
+    const rest = {
+      ...parts,
+      fullName: 'a:v1',
+      provider: '',
+      hostName: 'h',
+      escapedSlashes: plain.slashes,
+      mediation: null,
+      metricsRow: 0,
+    }
     const api: Api = { name: plain.name, keyType: 'PRODUCTION', resources, ...rest }
     this.#cache.clear()
     for (const path of plain.paths) this.#table.add({ api, path, hosts: plain.hosts })

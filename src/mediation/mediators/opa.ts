@@ -123,7 +123,7 @@ function inputOf(message: Message, parameters: Readonly<Record<string, string>>)
     ...{ method, path, query, transportHeaders: headers },
     requestOrigin: textOf(message.get('axis2', 'REMOTE_ADDR')),
     electedResource: text('API_ELECTED_RESOURCE'),
-    apiContext: { apiName: text('SYNAPSE_REST_API'), apiVersion: text('SYNAPSE_REST_API_VERSION') },
+    apiContext: { apiName: text('API_NAME'), apiVersion: text('SYNAPSE_REST_API_VERSION') },
   }
 }
 

@@ -10,6 +10,12 @@ import { METHODS, type ResourceTable } from './resource.ts'
 export interface Api {
   readonly name: string
   readonly version: string
+  /** `PROVIDER--NAME:vVERSION`, as sequences see it; without a provider `NAME:vVERSION`. */
+  readonly fullName: string
+  /** Account that owns the API; '' where the project names none. */
+  readonly provider: string
+  /** Name of the gateway's host (`server.hostname`), as sequences see it. */
+  readonly hostName: string
   /** Context with its version, as in logs: `/echo/1.0.0`. */
   readonly path: string
   /** Filter chain, in order. */

@@ -45,6 +45,11 @@ export interface Caller {
   limits: object | null
 }
 
+/** `user@tenant`; a caller without an account has no tenant. */
+export function accountOf({ user, tenant }: Caller): string {
+  return tenant === '' || user.endsWith(`@${tenant}`) ? user : `${user}@${tenant}`
+}
+
 /** Credentials of the gateway itself for a protected backend. */
 export interface OwnCredential {
   /** Request line with its CRLF. */

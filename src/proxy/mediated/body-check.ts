@@ -22,7 +22,7 @@ export function withBodyCheck(api: ApiPlan): ApiPlan & { readonly mediation: Api
   const mediation = api.mediation ?? NOTHING
   const { flows, byOperation } = mediation
   const checked = ({ request, response, fault }: FlowsPlan): FlowsPlan => ({
-    request: { sequences: [BODY_CHECK.name, ...request.sequences], needs: 'worker' },
+    request: { ...request, sequences: [BODY_CHECK.name, ...request.sequences], needs: 'worker' },
     response,
     fault,
   })

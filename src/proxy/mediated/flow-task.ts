@@ -1,9 +1,10 @@
 /** The task of a worker for an exchange, and the meaning of its result for the head of a request. */
-import { describeRaised, describeRequest, fillFaultMessage } from '../../faults/fault-message.ts'
+import { callerProperty, describeRaised, describeRequest, fillFaultMessage } from '../../faults/fault-message.ts'
 import { faultDetails } from '../../faults/fault-details.ts'
 import { faultFormat } from '../../faults/fault-format.ts'
 import type { CallChain } from '../../http1/call-chain.ts'
 import { type FieldKinds, KIND } from '../../http1/field-kinds.ts'
+import type { FlowPlan } from '../../mediation/flow-plan.ts'
 import { Message } from '../../mediation/message.ts'
 import { maskedBy } from '../../mediation/secret-values.ts'
 import type {
@@ -40,6 +41,21 @@ export function firstState(exchange: Exchange): MessageState {
   const message = new Message(() => undefined)
   describeRequest(message, exchange)
   return message.state()
+}
+
+/** The state with the properties of caller and API that a flow reads; those that a sequence has set stay. */
+export function withCallerProperties(exchange: Exchange, reads: FlowPlan['reads'], state: MessageState): MessageState {
+  if (reads === undefined) return state
+  const absent = (scope: 'default' | 'axis2') =>
+    reads.flatMap(name => {
+      const value = state[scope].some(([known]) => known === name) ? undefined : callerProperty(exchange, scope, name)
+      return value === undefined ? [] : [[name, value] as const]
+    })
+  return {
+    ...state,
+    default: [...state.default, ...absent('default')],
+    axis2: [...state.axis2, ...absent('axis2')],
+  }
 }
 
 /** The state of a fault flow: the properties that fault sequences read, beside those of the flow before. */

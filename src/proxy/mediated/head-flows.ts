@@ -5,7 +5,7 @@
 import type { Exchange } from '../exchange/exchange.ts'
 import { fieldsIn, type HeadEdit, isForwarding } from '../exchange/head-edit.ts'
 import { type EditRules, requestEdit, responseEdit } from './message-edit.ts'
-import { describeRequest } from '../../faults/fault-message.ts'
+import { callerProperty, describeRequest } from '../../faults/fault-message.ts'
 import { fieldNamed, type FieldKinds, KIND } from '../../http1/field-kinds.ts'
 import { forwardedKinds } from '../../http1/forwarded.ts'
 import type { Head } from '../../http1/head.ts'
@@ -178,8 +178,12 @@ export class HeadFlow {
 
 /** The state of an earlier flow has the properties that describe the request. */
 function prepare(message: Message, exchange: Exchange, state: MessageState): void {
-  if (state === NO_STATE) describeRequest(message, exchange)
-  else message.restore(state)
+  if (state === NO_STATE) {
+    describeRequest(message, exchange)
+    return
+  }
+  message.restore(state)
+  message.findsOuter = (scope, name) => callerProperty(exchange, scope, name)
 }
 
 // ---- received fields ------------------------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ import {
   type MessageHead,
   requestHead,
   withAbsent,
+  withCallerProperties,
 } from './flow-task.ts'
 import { traceFailure, traceResult } from './flow-trace.ts'
 import { transferredFields, withoutForwarding } from './head-flows.ts'
@@ -180,7 +181,11 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
     const isAwaited = () => machine.state === waits
     const trace = flow !== 'request' && exchange.trace?.isSampled ? exchange.trace : null
     trace?.begin('response mediation')
-    const run = { flow, sequences, exchange, target: this.#target, flows: this.#flows, head, held, state, isAwaited }
+    const own = withCallerProperties(exchange, this.#flows.plan[flow].reads, state)
+    const run = {
+      ...{ flow, sequences, exchange, target: this.#target, flows: this.#flows, head, held },
+      ...{ state: own, isAwaited },
+    }
     const isLate = flow === 'fault' && isLateFault(this.#fault!.refusal)
     const isOver = (): boolean => {
       if (!isAwaited()) {
