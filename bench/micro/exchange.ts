@@ -18,6 +18,8 @@ import { issuerPlan } from '../../test/auth/token-bench.ts'
 import { signedToken, tokenSigner } from '../../test/auth/token-maker.ts'
 import { AuthState } from '../../src/auth/auth-state.ts'
 import { NOTHING_REMOVED } from '../../src/auth/records.ts'
+import { HandlersFilter } from '../../src/filters/handlers.ts'
+import type { ExchangeView } from '../../src/filters/handler-interface.ts'
 import { buildFilterChain } from '../../src/filters/build-chain.ts'
 import { Diagnostics } from '../../src/config/diagnostics.ts'
 import { type ApiMediationPlan, NO_FLOW } from '../../src/mediation/flow-plan.ts'
@@ -32,6 +34,8 @@ import { SourceConnection } from '../../src/proxy/source/source-connection.ts'
 import { Endpoint } from '../../src/proxy/target/endpoint.ts'
 import { Reactor } from '../../src/reactor/reactor.ts'
 import { ReactorMediation } from '../../src/reactor/reactor-mediation.ts'
+import { LimitedCalls } from '../../src/runtime/limited-calls.ts'
+import { ModuleStates } from '../../src/runtime/module-states.ts'
 import type { ThrottlingPolicy } from '../../src/throttle/policy.ts'
 import { OPERATIONS } from '../peers/exported-project.ts'
 import { REQUEST_FIELDS } from '../request-head.ts'
@@ -49,6 +53,8 @@ const PARTS = {
   traces: 'requests are traced, and one of a hundred is recorded',
   operations: 'ten operations',
   policy: 'a policy of constant fields: one for the backend, one for the client',
+  handler: 'a synchronous handler in all three phases: one field read, one set in each direction',
+  unlimited: 'the handler has no time limit',
   resources: 'the filter that checks them',
   cors: 'the filter for CORS',
   origin: 'requests with Origin',
@@ -258,6 +264,27 @@ function fill(state: AuthState, parts: ReadonlySet<Part>): void {
   state.apply({ kind: 'complete' })
 }
 
+/** A handler that sets one field of each direction. */
+function handlersOf(parts: ReadonlySet<Part>): HandlersFilter | null {
+  if (!parts.has('handler')) return null
+  const change = (view: ExchangeView): void => {
+    view.attributes.agent = view.field('user-agent')
+    view.setField('X-Handler', 'constant')
+  }
+  const module = { request: change, response: change, end: (view: ExchangeView) => view.attributes.agent }
+  const limitMs = 500
+  const calls = parts.has('unlimited') ? null : new LimitedCalls(limitMs)
+  return new HandlersFilter([{ name: 'h', path: 'h.mjs', phases: ['request', 'response', 'end'], module }], {
+    report: (_level, event, fields) => console.error(event, fields),
+    nowMs: () => performance.now(),
+    states: new ModuleStates(ModuleStates.allocate(1, 1), 1),
+    reactor: 0,
+    notificationsMax: 1,
+    synchronous: { limitMs, run: calls === null ? call => call() : call => calls.run(call), ended: () => 0 },
+    run: () => Promise.reject(new Error('a handler on a thread')),
+  })
+}
+
 function reactorOf(parts: ReadonlySet<Part>, level: MemoryLevel): Reactor {
   const api = { context: '/bench', port: 2, overrides: apiOf(parts) }
   const authChanges = { issuers: [issuerPlan(ISSUER)] }
@@ -265,6 +292,7 @@ function reactorOf(parts: ReadonlySet<Part>, level: MemoryLevel): Reactor {
   const authState = new AuthState(plan.authVersion, plan.auth)
   fill(authState, parts)
   authState.policies.setRegistry({ policies: policiesOf(parts), denied: [] })
+  const handlers = handlersOf(parts)
   const dropped = new Set<string>((['resources', 'cors'] as const).filter(name => !parts.has(name)))
   return new Reactor(plan, {
     level,
@@ -296,8 +324,10 @@ function reactorOf(parts: ReadonlySet<Part>, level: MemoryLevel): Reactor {
     authState,
     validator: null,
     mediation: parts.has('policy') ? ReactorMediation : null,
-    buildFilterChain: (planned, auth, throttle) =>
-      buildFilterChain(planned, auth, throttle).filter(({ name }) => !dropped.has(name)),
+    buildFilterChain: (planned, auth, throttle) => {
+      const chain = buildFilterChain(planned, auth, throttle).filter(({ name }) => !dropped.has(name))
+      return handlers?.chain(chain) ?? chain
+    },
     drained: () => {},
   })
 }
@@ -311,6 +341,7 @@ class Replay {
   readonly #response: Recording
   readonly #evicting: Uint8Array
   readonly #hasPolicy: boolean
+  readonly #hasHandler: boolean
   #turn = 0
   #clients: readonly MemorySocket[] = []
 
@@ -322,6 +353,7 @@ class Replay {
     this.#response = responseOf(parts)
     this.#evicting = new Uint8Array(parts.has('cold') ? COLD_BYTES : 0)
     this.#hasPolicy = parts.has('policy')
+    this.#hasHandler = parts.has('handler')
     this.#reactor = reactorOf(parts, this.#level)
   }
 
@@ -376,6 +408,9 @@ class Replay {
     this.round()
     if (sockets.some(({ text }) => text.includes('\r\nX-Policy: constant\r\n') !== this.#hasPolicy)) {
       throw new Error('messages lack the field of the policy, or have it without a policy')
+    }
+    if (sockets.some(({ text }) => text.includes('\r\nX-Handler: constant\r\n') !== this.#hasHandler)) {
+      throw new Error('messages lack the field of the handler, or have it without a handler')
     }
     const isOpen = sockets.length === 2 * CONNECTIONS && sockets.every(({ closes }) => closes === 0)
     const isRight = this.#clients.every(({ text }) => text.startsWith('HTTP/1.1 200 ') && text.includes(RESPONSE_BODY))

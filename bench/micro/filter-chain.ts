@@ -27,6 +27,8 @@ const VARIANTS: readonly Variant[] = [
   { name: 'lookup of ten operations', parts: 'operations', base: 'core' },
   { name: 'filter resources', parts: 'operations+resources', base: 'lookup of ten operations' },
   { name: 'filter CORS, no Origin', parts: 'operations+resources+cors', base: 'filter resources' },
+  { name: 'synchronous handler without a time limit', parts: 'handler+unlimited', base: 'core' },
+  { name: 'synchronous handler', parts: 'handler', base: 'synchronous handler without a time limit' },
   { name: 'core, Origin', parts: 'origin' },
   { name: 'full chain, Origin', parts: 'operations+resources+cors+origin', base: 'core, Origin' },
 ]

@@ -8,11 +8,11 @@ import type { Exchange } from '../proxy/exchange/exchange.ts'
 import { HeadEdit } from '../proxy/exchange/head-edit.ts'
 import { type Outcome, refusal } from '../proxy/exchange/outcome.ts'
 import { ThreadFailure } from '../runtime/isolated-threads.ts'
-import type { ModuleStates } from '../runtime/module-states.ts'
 import type { DescribedFilter } from './filter-chain.ts'
 import { causeOf, openView } from './exchange-view.ts'
 import { applied, HandledExchange, type HandlerPhases, type MessageFields, NO_CHANGES } from './handled-exchange.ts'
 import type { ExchangeView, FieldEdit, HandlerModule, HandlerReply, HandlerTask } from './handler-interface.ts'
+import { SynchronousPhases, type SynchronousServices } from './synchronous-phases.ts'
 
 export interface LoadedHandler {
   readonly name: string
@@ -23,41 +23,13 @@ export interface LoadedHandler {
 }
 type Phase = ExchangeView['phase']
 
-/** Calls of synchronous handlers on this thread. */
-export interface SynchronousCalls {
-  /** Longest time of a call in milliseconds; 0: there is no limit. */
-  readonly limitMs: number
-  /** Runs a call that keeps its own result and errors, and ends it at the limit. */
-  readonly run: (call: () => void) => void
-  /** A call was ended. Returns how many milliseconds of it the thread has waited for a processor, or more. */
-  readonly ended: () => number
-}
-
-interface HandlerServices {
-  readonly report: (level: 'error', event: string, fields: Record<string, string | number>) => void
-  /** Milliseconds that only rise. */
-  readonly nowMs: () => number
-  /** States of the handlers by their places; `reactor`: the place of this reactor there. */
-  readonly states: ModuleStates
-  readonly reactor: number
+interface HandlerServices extends SynchronousServices {
   /** Phases behind the request that threads run, or that wait for one; more are lost. */
   readonly notificationsMax: number
-  readonly synchronous: SynchronousCalls
   /** Runs a phase on a thread. Rejects with ThreadFailure. */
   readonly run: (task: HandlerTask) => Promise<HandlerReply>
 }
 
-/** What a phase has done on this thread. `late`: it was ended at its limit. */
-type Ran =
-  | { readonly kind: 'done'; readonly goesOn: boolean }
-  | { readonly kind: 'failed'; readonly cause: string }
-  | { readonly kind: 'late' }
-
-const LATE: Ran = { kind: 'late' }
-const DONE: Ran = { kind: 'done', goesOn: true }
-const STOPPED: Ran = { kind: 'done', goesOn: false }
-const DYING: Ran = { kind: 'failed', cause: 'the thread of the handler ends' }
-const PROMISE: Ran = { kind: 'failed', cause: 'a synchronous handler has returned a promise' }
 const FAILED = refusal(102590)
 const REFUSED = refusal(102593)
 const THREAD_FAILURES: Readonly<Record<ThreadFailure['reason'], Outcome>> = {
@@ -66,8 +38,6 @@ const THREAD_FAILURES: Readonly<Record<ThreadFailure['reason'], Outcome>> = {
   died: FAILED,
   'queue-full': refusal(102592),
 }
-/** Share of its limit that a handler which has not hung has waited for a processor. */
-const WAITED_MIN = 0.9
 /** Between two log lines about the same handler, in milliseconds. */
 const LOG_INTERVAL_MS = 10_000
 
@@ -76,6 +46,7 @@ export class HandlersFilter implements DescribedFilter, HandlerPhases {
   readonly about: string
   readonly #handlers: readonly LoadedHandler[]
   readonly #services: HandlerServices
+  readonly #synchronous: SynchronousPhases
   /** By name: when the last line was logged, and failures since. */
   readonly #failures = new Map<string, { loggedMs: number; since: number }>()
   /** Phases behind the request that threads run, or that wait for one. */
@@ -84,6 +55,8 @@ export class HandlersFilter implements DescribedFilter, HandlerPhases {
   constructor(handlers: readonly LoadedHandler[], services: HandlerServices) {
     this.#handlers = handlers
     this.#services = services
+    const names = handlers.map(({ name }) => name)
+    this.#synchronous = new SynchronousPhases(names, services, (...failure) => this.failed(...failure))
     this.about = handlers.map(({ name }) => name).join(', ')
   }
 
@@ -126,7 +99,7 @@ export class HandlersFilter implements DescribedFilter, HandlerPhases {
     if (module.request === undefined) return undefined
     const { name } = this.#handlers[at]!
     const { view, changes, close } = openView(run.facts('request', 0), field => run.requestField(field), true)
-    const ran = this.#runHere(at, module, view)
+    const ran = this.#synchronous.run(at, module, view)
     close()
     if (ran.kind === 'late') return THREAD_FAILURES.late
     if (ran.kind === 'failed') return FAILED
@@ -137,46 +110,6 @@ export class HandlersFilter implements DescribedFilter, HandlerPhases {
       return FAILED
     }
     return ran.goesOn ? undefined : REFUSED
-  }
-
-  /** Runs the phase of the view on this thread, and logs its failure. */
-  #runHere(at: number, module: HandlerModule, view: ExchangeView): Ran {
-    const { states, reactor, synchronous, nowMs } = this.#services
-    const { phase } = view
-    const { name } = this.#handlers[at]!
-    const ran = { result: LATE }
-    const startedMs = nowMs()
-    states.enter(reactor, at)
-    // Reading an error, and a promise, runs code of the handler too.
-    synchronous.run(() => {
-      try {
-        const result = module[phase]!(view)
-        ran.result = result instanceof Promise ? ignored(result) : result === false ? STOPPED : DONE
-      } catch (error) {
-        ran.result = { kind: 'failed', cause: causeOf(error) }
-      }
-    })
-    // Something else has ended the call: the primary finds the handler that ran when the thread is gone.
-    if (ran.result === LATE && nowMs() - startedMs < synchronous.limitMs / 2) return DYING
-    states.leave(reactor)
-    if (ran.result.kind === 'failed') this.failed(name, phase, ran.result.cause)
-    else if (ran.result.kind === 'late') this.#late(at, phase)
-    return ran.result
-  }
-
-  /** Logs that a phase was ended at its limit, and isolates the handler if the thread had a processor. */
-  #late(at: number, phase: Phase): void {
-    const { states, synchronous, report } = this.#services
-    const { limitMs } = synchronous
-    const { name } = this.#handlers[at]!
-    const waitedMs = synchronous.ended()
-    // On a busy machine a handler may get no time for its work.
-    const hasWaited = waitedMs >= limitMs * WAITED_MIN
-    const waited = hasWaited ? `, and waited up to ${Math.round(waitedMs)} ms for a processor` : ''
-    this.failed(name, phase, `the phase was ended: it took ${limitMs} ms${waited}`)
-    if (hasWaited || !states.isolate(at)) return
-    const CAUSE_OF_ERROR = 'it hung: it runs on threads until the next reload or start, and changes no response there'
-    report('error', 'handler isolated', { HANDLER: name, PHASE: phase, CAUSE_OF_ERROR })
   }
 
   #requestThere({ name, path, phases }: LoadedHandler, run: HandledExchange): FilterResult {
@@ -210,6 +143,7 @@ export class HandlersFilter implements DescribedFilter, HandlerPhases {
 
   later(phase: 'response' | 'end', run: HandledExchange, status: number, fields: MessageFields): readonly FieldEdit[] {
     let all = NO_CHANGES
+    const waits = phase === 'end' && this.#endsHere()
     for (const [at, handler] of this.#handlers.entries()) {
       const { name, path, phases } = handler
       if (!phases.includes(phase)) continue
@@ -218,8 +152,14 @@ export class HandlersFilter implements DescribedFilter, HandlerPhases {
         this.#notify(handler, run, { path, facts: run.facts(phase, status), fields: applied(fields.all(), all) })
         continue
       }
-      const { view, changes, close } = openView(run.facts(phase, status), valueAfter(all, fields), phase === 'response')
-      const ran = this.#runHere(at, module, view)
+      const facts = run.facts(phase, status)
+      const { view, changes, close } = openView(facts, valueAfter(all, fields), phase === 'response')
+      if (waits) {
+        const elsewhere = (): void => this.#notify(handler, run, { path, facts, fields: [] })
+        this.#synchronous.end({ at, module, view, close, elsewhere })
+        continue
+      }
+      const ran = this.#synchronous.run(at, module, view)
       close()
       if (ran.kind !== 'done' || changes.length === 0) continue
       try {
@@ -231,6 +171,11 @@ export class HandlersFilter implements DescribedFilter, HandlerPhases {
       }
     }
     return all
+  }
+
+  /** Every phase `end` runs on this thread: then all of them may wait for each other without another order. */
+  #endsHere(): boolean {
+    return this.#handlers.every(({ phases }, at) => !phases.includes('end') || this.#moduleHere(at) !== null)
   }
 
   /** Runs a later phase on a thread; only the phase `end` of the same exchange waits for it. */
@@ -277,13 +222,6 @@ export class HandlersFilter implements DescribedFilter, HandlerPhases {
     const fields = { HANDLER: name, PHASE: phase, CAUSE_OF_ERROR: cause }
     this.#services.report('error', 'handler failed', { ...fields, NOT_LOGGED_BEFORE: known?.since ?? 0 })
   }
-}
-
-/** A promise of a synchronous handler, whose result is ignored. */
-function ignored(result: Promise<unknown>): Ran {
-  // A rejection that nobody handles would end the thread.
-  result.catch(() => undefined)
-  return PROMISE
 }
 
 /** Reads a field of a message after changes, by its name in lower case. */

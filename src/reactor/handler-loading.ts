@@ -1,8 +1,9 @@
 /** Loads the handlers of the operator in a reactor, and starts the threads of those that do not run on it. */
 import { getCompileCacheDir } from 'node:module'
 import { refuseExit, takeErrorsOf } from './handler-errors.ts'
-import { HandlersFilter, type LoadedHandler, type SynchronousCalls } from '../filters/handlers.ts'
+import { HandlersFilter, type LoadedHandler } from '../filters/handlers.ts'
 import type { HandlerModule, HandlerReply } from '../filters/handler-interface.ts'
+import type { SynchronousCalls } from '../filters/synchronous-phases.ts'
 import { loadWholeModule } from '../config/module-file.ts'
 import { ChildThreads } from '../observe/child-threads.ts'
 import { METRIC, type MetricsColumn } from '../observe/metrics.ts'

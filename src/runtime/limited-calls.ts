@@ -3,7 +3,6 @@
  * backtracks and a wait; it does not end a call of the system, such as `execSync`. The limit is that of
  * `Runtime.evaluate` of the inspector: no port is opened, and nothing of the thread is debugged.
  */
-import { randomUUID } from 'node:crypto'
 import type { Session } from 'node:inspector'
 
 export class LimitedCalls {
@@ -12,7 +11,7 @@ export class LimitedCalls {
   #session: Session | null
   readonly #evaluation: { readonly expression: string; readonly silent: true; readonly timeout: number }
   /** Name of the global function by which the inspector makes the call. */
-  readonly #name = `limited call ${randomUUID()}`
+  readonly #name = freeName()
   #call: () => void = () => undefined
 
   /** Throws where this Node has no inspector, or does not allow it. */
@@ -24,8 +23,7 @@ export class LimitedCalls {
     this.#session = session
     const value = (): void => this.#call()
     Object.defineProperty(globalThis, this.#name, { value, configurable: true })
-    const expression = `void globalThis[${JSON.stringify(this.#name)}]()`
-    this.#evaluation = { expression, silent: true, timeout: limitMs }
+    this.#evaluation = { expression: `${this.#name}()`, silent: true, timeout: limitMs }
   }
 
   /**
@@ -44,5 +42,13 @@ export class LimitedCalls {
     this.#session?.disconnect()
     this.#session = null
     Reflect.deleteProperty(globalThis, this.#name)
+  }
+}
+
+/** Returns a name that no global has. It is short, because each call compiles it. */
+function freeName(): string {
+  for (let number = 0; ; number++) {
+    const name = `$limited${number}`
+    if (!Object.hasOwn(globalThis, name)) return name
   }
 }

@@ -13,7 +13,7 @@ for (const [what, waitedMs, isIsolated] of [
     const events: string[] = []
     let nowMs = 0
     const states = new ModuleStates(ModuleStates.allocate(1, 1), 1)
-    const handler = { name: 'h', path: 'h.mjs', phases: ['end'], module: { end: () => undefined } } as const
+    const handler = { name: 'h', path: 'h.mjs', phases: ['response'], module: { response: () => undefined } } as const
     const filter = new HandlersFilter([handler], {
       report: (_, event) => events.push(event),
       nowMs: () => nowMs,
@@ -30,8 +30,8 @@ for (const [what, waitedMs, isIsolated] of [
       },
       run: () => assert.fail(),
     })
-    const run = { facts: () => ({ phase: 'end' }) } as unknown as HandledExchange
-    filter.later('end', run, 200, { named: () => undefined, all: () => [] })
+    const run = { facts: () => ({ phase: 'response' }) } as unknown as HandledExchange
+    filter.later('response', run, 200, { named: () => undefined, all: () => [] })
     assert.deepEqual(events, isIsolated ? ['handler failed', 'handler isolated'] : ['handler failed'])
     assert.equal(states.isIsolated(0), isIsolated)
   })

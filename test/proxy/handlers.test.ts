@@ -10,6 +10,7 @@ import { NO_ACCESS } from '../harness/api-plan.ts'
 import { type FlowGateway, flowsOf, set, startFlows, takeHead } from '../harness/flows.ts'
 import { connectPeer } from '../harness/peers.ts'
 import { takeResponse } from '../harness/responses.ts'
+import { switchingProtocols } from '../harness/tunnels.ts'
 
 const SYNCHRONOUS = 'export const synchronous = true\n'
 const LEVELS = [
@@ -218,6 +219,15 @@ function audited(): readonly string[] {
   return (globalThis as { audited?: string[] }).audited?.splice(0) ?? []
 }
 
+/** The phase `end` runs behind the turn of the event loop in which the response leaves. */
+async function soonAudited(): Promise<readonly string[]> {
+  for (;;) {
+    const seen = audited()
+    if (seen.length > 0) return seen
+    await setTimeout(1)
+  }
+}
+
 for (const [what, code, status] of [
   ['is late', 'return new Promise(() => {})', 504],
   ['dies', 'process.exit(1)', 500],
@@ -227,7 +237,7 @@ for (const [what, code, status] of [
     const ends = await start(t, [AUDIT, `export function request() { ${code} }`], { timeoutMs: 1000 })
     audited()
     assert.equal((await refused(ends)).status, status)
-    assert.deepEqual(audited(), [`request0 response${status} end${status}`])
+    assert.deepEqual(await soonAudited(), [`request0 response${status} end${status}`])
   })
 }
 
@@ -245,9 +255,28 @@ for (const [what, api, request, status] of [
     client.send(`${request} HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n`)
     assert.equal((await takeResponse(client)).status, status)
     client.destroy()
-    assert.deepEqual(audited(), [`response${status} end${status}`])
+    assert.deepEqual(await soonAudited(), [`response${status} end${status}`])
   })
 }
+
+test('a handler sets fields of a response 101, and hears of the end of its tunnel', async t => {
+  const sets = `${SYNCHRONOUS}export const response = v => v.setField('X-Seen', [v.status, v.field('x-back')].join())`
+  const { gateway, backend } = await start(t, [AUDIT, sets])
+  audited()
+  const client = await connectPeer(gateway.port)
+  client.send('GET /a/pets HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+  const peer = await backend.next()
+  await takeHead(peer)
+  peer.send(switchingProtocols('websocket', 'X-Back: b'))
+  const head = await takeHead(client)
+  assert.match(head, /^HTTP\/1\.1 101 .*^X-Back: b\r$.*^X-Seen: 101,b\r$.*^Upgrade: websocket\r$/ims)
+  peer.send('frames')
+  await client.untilText('frames')
+  assert.deepEqual(audited(), [])
+  client.destroy()
+  peer.destroy()
+  assert.deepEqual(await soonAudited(), ['request0 response101 end101'])
+})
 
 test('handlers hear nothing of an API that does not exist for a request', async t => {
   const code = `${AUDIT}\nexport const other = 1`
@@ -285,3 +314,29 @@ test('phases behind refused requests leave half of the places for requests', asy
   const causes = ends.gateway.reports.map(({ fields }) => String(fields.CAUSE_OF_ERROR))
   assert.ok(causes.includes('50 phases behind requests wait for threads'), causes.join())
 })
+
+for (const [what, hangs] of [
+  ['run in order', false],
+  ['hang alone: those behind a hang run on threads', true],
+] as const) {
+  test(`the phases end of one turn ${what}`, async t => {
+    const ended: string[] = []
+    Object.assign(globalThis, { ended })
+    const code = `${SYNCHRONOUS}export function end(v) {
+        globalThis.ended.push(v.target.slice(-2))
+        if (${hangs}) for (;;) {}
+      }`
+    const refuses = `${SYNCHRONOUS}export const request = () => false`
+    const { gateway } = await start(t, [code, refuses], { synchronousTimeoutMs: 200, timeoutMs: 1000 })
+    const client = await connectPeer(gateway.port)
+    // More than run in one call.
+    const numbers = Array.from({ length: 80 }, (_, index) => String(index + 10))
+    client.send(numbers.map(n => `GET /a/pets?n=${n} HTTP/1.1\r\nHost: h\r\n\r\n`).join(''))
+    for (const _ of numbers) assert.equal((await takeResponse(client)).status, 403)
+    const isIsolated = () => gateway.reports.some(({ event }) => event === 'handler isolated')
+    while (hangs ? !isIsolated() : ended.length < numbers.length) await setTimeout(5)
+    // Threads have another global object.
+    assert.deepEqual(ended, hangs ? [numbers[0]] : numbers)
+    client.destroy()
+  })
+}

@@ -5,6 +5,7 @@
  */
 import type { FaultCode } from '../../faults/error-codes.ts'
 import type { BodyPart, SourceSide, Failure } from '../exchange/contract.ts'
+import type { ExchangeHandlers } from '../exchange/exchange-handlers.ts'
 import { Exchange } from '../exchange/exchange.ts'
 import { TraceContext } from '../exchange/trace-context.ts'
 import { type KeptResponse, type Refusal, refusal } from '../exchange/outcome.ts'
@@ -191,9 +192,13 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
   }
 
   responseHead(head: Head, at: number, framing: number): void {
-    const { handlers, responseEdit } = this.#exchange
-    if (handlers !== null) this.#exchange.responseEdit = handlers.responseEdit(head, responseEdit)
+    if (this.#exchange.handlers !== null) this.#handle(this.#exchange.handlers, head)
     this.#writer.head(head, at, framing)
+  }
+
+  /** Runs the handlers of the operator on the head of a response. */
+  #handle(handlers: ExchangeHandlers, head: Head): void {
+    this.#exchange.responseEdit = handlers.responseEdit(head, this.#exchange.responseEdit)
   }
 
   responseBody(part: BodyPart): Written {
@@ -236,7 +241,10 @@ export class SourceConnection extends Deadline implements SocketOwner, SourceSid
     if (respond !== null) {
       declineTunnel(this.#exchange, backend)
       respond()
-    } else if (this.#writer.switchProtocols(head, at) === WRITE.FAILED) this.onLost('EPIPE')
+      return
+    }
+    if (this.#exchange.handlers !== null) this.#handle(this.#exchange.handlers, head)
+    if (this.#writer.switchProtocols(head, at) === WRITE.FAILED) this.onLost('EPIPE')
     else this.#openTunnel(backend)
   }
 

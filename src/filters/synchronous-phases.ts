@@ -1,0 +1,180 @@
+/**
+ * Phases of synchronous handlers on the thread of their reactor. A phase that takes too long is ended, and its handler
+ * is isolated (D710).
+ */
+import type { ModuleStates } from '../runtime/module-states.ts'
+import { causeOf } from './exchange-view.ts'
+import type { ExchangeView, HandlerModule } from './handler-interface.ts'
+
+/** Calls of synchronous handlers on this thread. */
+export interface SynchronousCalls {
+  /** Longest time of a call in milliseconds; 0: there is no limit. */
+  readonly limitMs: number
+  /** Runs a call that keeps its own result and errors, and ends it at the limit. */
+  readonly run: (call: () => void) => void
+  /** A call was ended. Returns how many milliseconds of it the thread has waited for a processor, or more. */
+  readonly ended: () => number
+}
+
+export interface SynchronousServices {
+  readonly report: (level: 'error', event: string, fields: Record<string, string | number>) => void
+  /** Milliseconds that only rise. */
+  readonly nowMs: () => number
+  /** States of the handlers by their places; `reactor`: the place of this reactor there. */
+  readonly states: ModuleStates
+  readonly reactor: number
+  readonly synchronous: SynchronousCalls
+}
+
+/** What a phase has done. `late`: it was ended at its limit. */
+type Ran =
+  | { readonly kind: 'done'; readonly goesOn: boolean }
+  | { readonly kind: 'failed'; readonly cause: string }
+  | { readonly kind: 'late' }
+
+/** A phase `end` that waits for its run. */
+interface Ended {
+  readonly at: number
+  readonly module: HandlerModule
+  readonly view: ExchangeView
+  readonly close: () => void
+  /** Takes the phase where its handler was isolated meanwhile. */
+  readonly elsewhere: () => void
+}
+
+const LATE: Ran = { kind: 'late' }
+const DONE: Ran = { kind: 'done', goesOn: true }
+const STOPPED: Ran = { kind: 'done', goesOn: false }
+const DYING: Ran = { kind: 'failed', cause: 'the thread of the handler ends' }
+const PROMISE: Ran = { kind: 'failed', cause: 'a synchronous handler has returned a promise' }
+/** Share of its limit that a handler which has not hung has waited for a processor. */
+const WAITED_MIN = 0.9
+/** Share of the limit behind which no further phase `end` begins in the same call. */
+const SHARED_MAX = 0.1
+
+/** Phases `end` that wait. */
+const ENDED_MAX = 64
+
+type Failed = (name: string, phase: string, cause: string) => void
+
+export class SynchronousPhases {
+  readonly #names: readonly string[]
+  readonly #services: SynchronousServices
+  readonly #failed: Failed
+  /** Phases `end` of this turn of the event loop. */
+  #ended: Ended[] = []
+
+  /** `names`: of the handlers, by their places. `failed`: hears why a phase has failed. */
+  constructor(names: readonly string[], services: SynchronousServices, failed: Failed) {
+    this.#names = names
+    this.#services = services
+    this.#failed = failed
+  }
+
+  /** Runs the phase of the view; its failure is reported. */
+  run(at: number, module: HandlerModule, view: ExchangeView): Ran {
+    const { states, reactor, synchronous, nowMs } = this.#services
+    const held = { ran: LATE }
+    const startedMs = nowMs()
+    states.enter(reactor, at)
+    synchronous.run(() => {
+      held.ran = ranOf(module, view)
+    })
+    if (held.ran === LATE && this.#isDying(startedMs)) return DYING
+    states.leave(reactor)
+    this.#report(at, view.phase, held.ran)
+    return held.ran
+  }
+
+  /** Runs a phase `end` behind this turn of the event loop: one call with a limit runs several. */
+  end(ended: Ended): void {
+    const waiting = this.#ended.push(ended)
+    if (waiting >= ENDED_MAX) this.#runEnded()
+    else if (waiting === 1) setImmediate(() => this.#runEnded())
+  }
+
+  #runEnded(): void {
+    let left = this.#ended
+    this.#ended = []
+    while (left.length > 0) left = this.#onReactor(left.slice(this.#runSome(left)))
+  }
+
+  #onReactor(ended: Ended[]): Ended[] {
+    const { states } = this.#services
+    const [here, elsewhere] = [[] as Ended[], [] as Ended[]]
+    for (const one of ended) (states.isIsolated(one.at) ? elsewhere : here).push(one)
+    for (const one of elsewhere) one.elsewhere()
+    return here
+  }
+
+  /** Runs phases in one call; returns how many. */
+  #runSome(ended: readonly Ended[]): number {
+    const { states, reactor, synchronous, nowMs } = this.#services
+    const results: Ran[] = []
+    const startedMs = nowMs()
+    const lastMs = startedMs + synchronous.limitMs * SHARED_MAX
+    const held = { begun: 0 }
+    synchronous.run(() => {
+      for (const { at, module, view } of ended) {
+        held.begun++
+        states.enter(reactor, at)
+        results.push(ranOf(module, view))
+        // A further phase needs nearly all of the limit.
+        if (nowMs() > lastMs) break
+      }
+    })
+    if (results.length < Math.max(1, held.begun)) {
+      if (this.#isDying(startedMs)) return ended.length
+      results.push(LATE)
+    }
+    states.leave(reactor)
+    for (const [index, ran] of results.entries()) {
+      this.#report(ended[index]!.at, 'end', ran)
+      ended[index]!.close()
+    }
+    return results.length
+  }
+
+  /** Something else than the limit has ended a call: the primary names the handler that ran once the thread is gone. */
+  #isDying(startedMs: number): boolean {
+    const { nowMs, synchronous } = this.#services
+    return nowMs() - startedMs < synchronous.limitMs / 2
+  }
+
+  #report(at: number, phase: ExchangeView['phase'], ran: Ran): void {
+    if (ran.kind === 'failed') this.#failed(this.#names[at]!, phase, ran.cause)
+    else if (ran.kind === 'late') this.#late(at, phase)
+  }
+
+  /** Reports that a phase was ended at its limit, and isolates the handler if the thread had a processor. */
+  #late(at: number, phase: ExchangeView['phase']): void {
+    const { states, synchronous, report } = this.#services
+    const { limitMs } = synchronous
+    const name = this.#names[at]!
+    const waitedMs = synchronous.ended()
+    // On a busy machine a handler may get no time for its work.
+    const hasWaited = waitedMs >= limitMs * WAITED_MIN
+    const waited = hasWaited ? `, and waited up to ${Math.round(waitedMs)} ms for a processor` : ''
+    this.#failed(name, phase, `the phase was ended: it took ${limitMs} ms${waited}`)
+    if (hasWaited || !states.isolate(at)) return
+    const CAUSE_OF_ERROR = 'it hung: it runs on threads until the next reload or start, and changes no response there'
+    report('error', 'handler isolated', { HANDLER: name, PHASE: phase, CAUSE_OF_ERROR })
+  }
+}
+
+/** Runs the phase of a view. What reads its result or its error runs code of the handler too. */
+function ranOf(module: HandlerModule, view: ExchangeView): Ran {
+  try {
+    const result = module[view.phase]!(view)
+    return result instanceof Promise ? ignored(result) : result === false ? STOPPED : DONE
+  } catch (error) {
+    return { kind: 'failed', cause: causeOf(error) }
+  }
+}
+
+/** A promise of a synchronous handler, whose result is ignored. */
+function ignored(result: Promise<unknown>): Ran {
+  // A rejection that nobody handles would end the thread.
+  result.catch(() => undefined)
+  return PROMISE
+}
