@@ -2,7 +2,10 @@
 import { servicesOf } from './backend-calls.ts'
 import { jsonOf } from './formats/json-text.ts'
 import { jsonOfValue } from './json-edit.ts'
+import { MediationFault } from './mediation-fault.ts'
 import type { Message, Payload } from './message.ts'
+import { jsonIn, MALFORMED, TEXT_MAX, tooLong } from './property-type.ts'
+import type { TaskServices } from './task-calls.ts'
 import { type Json, textOf, type Value } from './value.ts'
 
 /** The value of a payload: JSON, the root element, text, or base64; '' without a payload. */
@@ -33,4 +36,25 @@ export function payloadOfValue(value: Value, contentType: string, message: Messa
   }
   const text = textOf(value)
   return contentType === '' ? { kind: 'text', text } : servicesOf(message).parse(text, contentType)
+}
+
+/** Code of a body beyond a limit, which blames the client. */
+export const BEYOND_LIMIT = 102521
+
+/** Returns the object or array that a text is as JSON; undefined for another text. Throws MediationFault. */
+export function structureIn(text: string, task: TaskServices | null): Json | undefined {
+  if (!/^\s*[[{]/.test(text)) return undefined
+  if (text.length <= TEXT_MAX) {
+    const value = jsonIn(text)
+    return typeof value === 'object' && value.kind === 'json' ? value.value : undefined
+  }
+  if (task === null) return undefined
+  try {
+    const payload = task.parse(text, 'application/json')
+    return payload?.kind === 'json' ? jsonOf(payload) : undefined
+  } catch (error) {
+    if (!(error instanceof MediationFault)) throw error
+    if (error.raised.code === MALFORMED) return undefined
+    throw error.raised.code === BEYOND_LIMIT ? tooLong(error.raised.cause) : error
+  }
 }

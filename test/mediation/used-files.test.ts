@@ -26,6 +26,11 @@ const ROWS: readonly (readonly [string, string])[] = [
     'one.xml:1: key = none: is neither a local entry nor a file of the home',
   ],
   ['<payloadFactory media-type="text"><format key="entry"/></payloadFactory>', ''],
+  ['<payloadFactory template-type="freemarker"><format key="entry"/></payloadFactory>', ''],
+  [
+    '<payloadFactory template-type="freemarker"><format key="wrong.ftl"/></payloadFactory>',
+    'one.xml:1: key = wrong.ftl: has <#include>, which is not supported, in its line 2: write its text here',
+  ],
   ['<payloadFactory media-type="text"><format key="bad"/></payloadFactory>', 'one.xml:1: key = bad: has src'],
 ]
 
@@ -33,6 +38,7 @@ for (const [steps, problem] of ROWS) {
   test(`files of ${steps}: ${problem || 'are there'}`, async t => {
     const home = temporaryHome(t, {
       'a.mjs': 'export const mediate = 1',
+      'wrong.ftl': 'a\n<#include "b">',
       'a.json': '{"type":"object"}',
       'synapse-configs/default/local-entries/entry.xml': '<localEntry key="entry">text</localEntry>',
       'synapse-configs/default/local-entries/bad.xml': '<localEntry key="bad" src="file:x"/>',

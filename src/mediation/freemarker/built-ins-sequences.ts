@@ -1,5 +1,6 @@
 /** Built-ins of sequences and hashes. */
 import type { BuiltIn, BuiltInCall } from './built-in-call.ts'
+import { Pieces } from './pieces.ts'
 import { textIn, truthOf } from './texts.ts'
 import { DateValue, doubleOf, isHash, isMissing, isNumber, memberIn, namesOf, type TemplateValue } from './values.ts'
 
@@ -57,11 +58,10 @@ function joined(call: BuiltInCall): string {
   const items = call.list.filter(item => !isMissing(item))
   const separator = call.textAt(0)
   if (items.length === 0) return call.args.length > 1 ? call.textAt(1) : ''
-  let text = ''
-  for (const [at, item] of items.entries()) {
-    text = call.env.made(`${text}${at === 0 ? '' : separator}${call.printed(item)}`)
-  }
-  return call.made(call.args.length > 2 ? text + call.textAt(2) : text)
+  const texts = new Pieces(call.env)
+  for (const [at, item] of items.entries()) texts.add(`${at === 0 ? '' : separator}${call.printed(item)}`)
+  if (call.args.length > 2) texts.add(call.textAt(2))
+  return texts.text
 }
 
 function chunks(call: BuiltInCall): TemplateValue {

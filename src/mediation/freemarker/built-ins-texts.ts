@@ -4,11 +4,14 @@ import { jsonOf } from '../formats/json-text.ts'
 import { parsePattern } from '../pattern.ts'
 import type { BuiltIn, BuiltInCall } from './built-in-call.ts'
 import { parseNumber } from './numbers.ts'
+import { changed, replacedIn } from './pieces.ts'
 import { RegexMatch, type TemplateValue } from './values.ts'
 
 /** Longest text for a regular expression, as in all sequences. */
 const SUBJECT_MAX = 8192
 const FLAGS = /^[rifms]*$/
+/** Words between two looks at the limit of items. */
+const WORDS = 1024
 
 const firstUp = (text: string): string => text.replace(/\S/, first => first.toUpperCase())
 
@@ -34,13 +37,13 @@ function codeOf(sign: string): string {
   return `\\u${sign.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`
 }
 
-function inUrl(text: string, kept: RegExp): string {
-  const encoded = encodeURIComponent(text.toWellFormed()).replace(/[!'()*]/g, sign => `%${hex(sign)}`)
-  return encoded.replace(kept, '/')
+function inUrl(text: string): string {
+  const encoded = encodeURIComponent(text.toWellFormed())
+  return encoded.replace(/[!'()*]/g, sign => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)
 }
 
-function hex(sign: string): string {
-  return sign.charCodeAt(0).toString(16).toUpperCase()
+function escaped(call: BuiltInCall, change: (text: string) => string): string {
+  return changed(call.text, call.env, change)
 }
 
 function padded(call: BuiltInCall, isLeft: boolean): string {
@@ -92,9 +95,9 @@ function replaced(call: BuiltInCall): string {
     return call.made(flags.includes('f') ? matcher.replaceFirst(by) : matcher.replaceAll(by))
   }
   if (flags.includes('f')) return call.made(text.replace(from, () => to))
-  const count = from === '' ? text.length + 1 : occurrences(text, from)
-  call.env.makes(text.length + count * (to.length - from.length))
-  return text.replaceAll(from, () => to)
+  if (from !== '') return replacedIn(text, from, to, call.env)
+  call.env.makes(text.length + (text.length + 1) * to.length)
+  return text.replaceAll('', () => to)
 }
 
 function occurrences(text: string, part: string): number {
@@ -123,10 +126,19 @@ function evaluated(call: BuiltInCall): TemplateValue {
   return payload === undefined ? call.fail('is no JSON') : jsonOf(payload)
 }
 
+function capitalized(call: BuiltInCall): string {
+  let isInWord = false
+  return changed(call.text.toLowerCase(), call.env, piece => {
+    const words = piece.replace(/\S+/g, (word, at: number) => (at === 0 && isInWord ? word : firstUp(word)))
+    isInWord = /\S$/.test(piece)
+    return words
+  })
+}
+
 export const OF_TEXTS: Readonly<Record<string, BuiltIn>> = {
   cap_first: call => call.made(firstUp(call.text)),
   uncap_first: call => call.made(call.text.replace(/\S/, first => first.toLowerCase())),
-  capitalize: call => call.made(call.text.toLowerCase().replace(/\S+/g, firstUp)),
+  capitalize: capitalized,
   upper_case: call => call.made(call.text.toUpperCase()),
   lower_case: call => call.made(call.text.toLowerCase()),
   contains: call => call.text.includes(call.textAt(0)),
@@ -154,14 +166,14 @@ export const OF_TEXTS: Readonly<Record<string, BuiltIn>> = {
   keep_after_last: call => kept(call, 'behind', true),
   keep_before: call => kept(call, 'before', false),
   keep_before_last: call => kept(call, 'before', true),
-  html: call => call.made(inHtml(call.text)),
-  xhtml: call => call.made(inHtml(call.text)),
-  xml: call => call.made(inXml(call.text)),
-  url: call => call.made(inUrl(call.text, /$^/)),
-  url_path: call => call.made(inUrl(call.text, /%2F/g)),
-  js_string: call => call.made(inScript(call.text, /["'\\]/g).replaceAll('>', '\\>')),
-  json_string: call => call.made(inScript(call.text, /["\\]/g)),
-  j_string: call => call.made(inScript(call.text, /["\\]/g)),
+  html: call => escaped(call, inHtml),
+  xhtml: call => escaped(call, inHtml),
+  xml: call => escaped(call, inXml),
+  url: call => escaped(call, inUrl),
+  url_path: call => escaped(call, text => inUrl(text).replaceAll('%2F', '/')),
+  js_string: call => escaped(call, text => inScript(text, /["'\\]/g).replaceAll('>', '\\>')),
+  json_string: call => escaped(call, text => inScript(text, /["\\]/g)),
+  j_string: call => escaped(call, text => inScript(text, /["\\]/g)),
   left_pad: call => padded(call, true),
   right_pad: call => padded(call, false),
   length: call => call.text.length,
@@ -178,8 +190,10 @@ export const OF_TEXTS: Readonly<Record<string, BuiltIn>> = {
   substring,
   trim: call => call.made(call.text.trim()),
   word_list: call => {
-    const words = call.text.match(/\S+/g) ?? []
-    call.env.collects(words.length)
+    const words: string[] = []
+    for (const [word] of call.text.matchAll(/\S+/g)) {
+      if (words.push(word) % WORDS === 0) call.env.collects(words.length)
+    }
     return words
   },
   chop_linebreak: call => call.text.replace(/(?:\r\n|\r|\n)$/, ''),

@@ -2,6 +2,7 @@
 import { Environment, type Frame, type Loop, type RunLimits } from './environment.ts'
 import { ExpressionCompiler } from './expressions.ts'
 import { type Jump, MacroCompiler, type Run } from './macros.ts'
+import { compressed } from './pieces.ts'
 import type { Branch, Directive, LoopNames, Span, TemplatePlan } from './plan.ts'
 import { TemplateFailure } from './template-error.ts'
 import { type Hash, isMissing, itemsOf, kindOf, memberIn, namesOf, type TemplateValue } from './values.ts'
@@ -116,8 +117,7 @@ class DirectiveCompiler {
       const text = env.captured(() => {
         jump = run(env)
       })
-      env.reads(text)
-      env.write(compressed(text))
+      env.write(compressed(text, env))
       return jump
     }
   }
@@ -296,9 +296,4 @@ function written(text: (env: Environment) => string): Run {
     env.write(text(env))
     return undefined
   }
-}
-
-/** Each run of white space becomes one line break, or one space. */
-function compressed(text: string): string {
-  return text.replace(/\s+/g, space => (/[\r\n]/.test(space) ? '\n' : ' ')).trim()
 }

@@ -4,6 +4,7 @@ import { checkTime, LimitReached, TOO_LONG } from '../flow-limits.ts'
 import { MediationFault } from '../mediation-fault.ts'
 import { tooLong } from '../property-type.ts'
 import type { Prefixes } from './nodes.ts'
+import { Pieces } from './pieces.ts'
 import type { SettingName } from './plan.ts'
 import { TemplateFailure } from './template-error.ts'
 import type { Hash, Items, TemplateValue } from './values.ts'
@@ -26,6 +27,8 @@ const CHARACTERS_PER_WORK = 64
 /** Nested calls of macros, functions and lambdas. */
 const CALLS_MAX = 100
 const ROOM_BYTES = 2_097_152
+const ITEM_BYTES = 16
+const NODE_BYTES = 256
 
 /** A loop that runs: what `?index` and its like tell of it. */
 export interface Loop {
@@ -62,7 +65,7 @@ export class Environment {
   error: string | undefined
   readonly root: Hash
   readonly #limits: RunLimits
-  #output = ''
+  #output = new Pieces(this)
   #work = 0
   #calls = 0
 
@@ -74,22 +77,21 @@ export class Environment {
   }
 
   get output(): string {
-    return this.#output
+    return this.#output.text
   }
 
   /** Throws MediationFault beyond the limit. */
   write(text: string): void {
-    this.#output += text
-    this.made(this.#output)
+    this.#output.add(text)
   }
 
   /** What `run` writes; nothing of it is output. */
   captured(run: () => void): string {
     const before = this.#output
-    this.#output = ''
+    this.#output = new Pieces(this)
     try {
       run()
-      return this.#output
+      return this.#output.text
     } finally {
       this.#output = before
     }
@@ -110,15 +112,6 @@ export class Environment {
     this.spend(1 + text.length / CHARACTERS_PER_WORK)
   }
 
-  /** A text that the template has made. Throws MediationFault beyond the limit. */
-  made(text: string): string {
-    const { characters } = this.#limits
-    if (text.length > characters) {
-      throw tooLong(`the template makes more than ${characters} characters (body.max_decoded_size)`)
-    }
-    return text
-  }
-
   /** The template makes a text of so many characters. Throws MediationFault beyond a limit. */
   makes(characters: number): void {
     const { characters: most } = this.#limits
@@ -132,6 +125,13 @@ export class Environment {
     const { items: most } = this.#limits
     if (items > most) throw tooLong(`the template makes a sequence of more than ${most} items (body.max_items)`)
     this.spend(1 + items)
+    if (!hasHeapRoom(ITEM_BYTES * items)) throw noRoom()
+  }
+
+  /** The template visits so many nodes of XML for the first time. Throws MediationFault without room for them. */
+  visits(nodes: number): void {
+    this.spend(nodes)
+    if (!hasHeapRoom(NODE_BYTES * nodes)) throw noRoom()
   }
 
   parseJson(text: string): { readonly text: string } | undefined {

@@ -360,12 +360,13 @@ export class ExpressionCompiler {
   add(left: TemplateValue, right: TemplateValue, span: Span, env: Environment): TemplateValue {
     if (isNumber(left) && isNumber(right)) return calculate('+', doubleOf(left), doubleOf(right))
     const [items, others] = [itemsOf(left), itemsOf(right)]
-    if (items !== undefined && others !== undefined && !(left === NOTHING && right === NOTHING)) {
+    const isNothing = left === NOTHING && right === NOTHING
+    if (items !== undefined && others !== undefined && !isNothing) {
       env.collects(items.size + others.size)
       const item = (_: unknown, at: number) => (at < items.size ? items.at(at) : others.at(at - items.size))
       return Array.from({ length: items.size + others.size }, item)
     }
-    if (namesOf(left) !== undefined && namesOf(right) !== undefined && left !== NOTHING) {
+    if (namesOf(left) !== undefined && namesOf(right) !== undefined && !isNothing) {
       const members = [left, right].flatMap(hash => namesOf(hash)!.map(name => [name, memberIn(hash, name)] as const))
       env.collects(members.length)
       return new MapHash(new Map(members))

@@ -8,7 +8,9 @@ export type Prefixes = ReadonlyMap<string, string>
 interface NodeContext {
   readonly prefixes: Prefixes
   /** Counts visited nodes. Throws LimitReached. */
-  spend(count: number): void
+  spend(nodes: number): void
+  /** Counts nodes that are made. Throws LimitReached, and MediationFault without room for them. */
+  visits(nodes: number): void
 }
 
 export type NodeType = 'document' | 'element' | 'text' | 'attribute'
@@ -75,7 +77,7 @@ export class NodeValue {
   #childNodes(): readonly NodeValue[] {
     if (this.element === null) return []
     const own = this.type === 'document' ? [this.element] : this.element.children
-    this.#context.spend(own.length)
+    this.#context.visits(own.length)
     return own.flatMap(child => {
       if (typeof child === 'string') return [this.#child('text', null, '', child)]
       return isElement(child) ? [this.#child('element', child, child.name, '')] : []
@@ -88,7 +90,7 @@ export class NodeValue {
 
   get attributes(): readonly NodeValue[] {
     if (this.type !== 'element') return []
-    this.#context.spend(this.element!.attributes.length)
+    this.#context.visits(this.element!.attributes.length)
     const own = this.element!.attributes.filter(([name]) => name !== 'xmlns' && !name.startsWith('xmlns:'))
     return own.map(([name, value]) => this.#child('attribute', null, name, value))
   }

@@ -10,8 +10,8 @@ import { jsonOf } from '../formats/json-text.ts'
 import { jsonOfXml, nodesOfJson } from '../json-xml.ts'
 import { MediationFault } from '../mediation-fault.ts'
 import type { Message, Payload, Scope } from '../message.ts'
-import { valueOfPayload } from '../payload-value.ts'
-import { jsonIn, MALFORMED, tooLong } from '../property-type.ts'
+import { BEYOND_LIMIT, structureIn, valueOfPayload } from '../payload-value.ts'
+import { MALFORMED, tooLong } from '../property-type.ts'
 import { bodyOf, soapVersion } from '../soap.ts'
 import type { TaskServices } from '../task-calls.ts'
 import { markupOf, textOf, type Value } from '../value.ts'
@@ -21,8 +21,6 @@ type Media = 'json' | 'xml' | 'text'
 
 const NOT_MADE = 'The message could not be mediated'
 const MEDIA_TYPES = { json: 'application/json', xml: 'application/xml' } as const
-/** Code of a body beyond a limit, which blames the client. */
-const BEYOND_LIMIT = 102521
 
 /** Makes the payload of a message. Throws MediationFault and LimitReached. */
 export type MakePayload = (message: Message, args: readonly Value[]) => Payload
@@ -33,7 +31,7 @@ export function compileFreemarker(plan: TemplatePlan, media: Media, literals: re
   return (message, args) => {
     const services = servicesOf(message)
     const text = outputOf(run, message, services, media, () =>
-      args.map((value, at) => argumentText(value, media, literals[at]!)),
+      args.map((value, at) => argumentText(value, media, literals[at]!, services)),
     )
     return media === 'text' ? { kind: 'text', text } : parsed(text, media, services)
   }
@@ -183,23 +181,23 @@ function payloadOf(payload: Payload | null, env: Environment, media: Media): Tem
 }
 
 /** An argument as a part of the output: escaped for a text of JSON or XML; structures as they are written there. */
-function argumentText(value: Value, media: Media, isLiteral: boolean): string {
+function argumentText(value: Value, media: Media, isLiteral: boolean, services: TaskServices): string {
   if (media === 'text') return markupOf(value)
-  if (media === 'json') return isLiteral ? inJson(markupOf(value)) : jsonText(value)
+  if (media === 'json') return isLiteral ? inJson(markupOf(value)) : jsonText(value, services)
   if (typeof value !== 'object') return writeXml(textOf(value))
   if (value.kind === 'json') return nodesOfJson(value.value).map(writeXml).join('')
   return value.nodes.map(node => writeXml(isSimple(node) ? textWithin(node) : node)).join('')
 }
 
-function jsonText(value: Value): string {
+function jsonText(value: Value, services: TaskServices): string {
   if (typeof value === 'object' && value.kind === 'xml') {
     const [first = ''] = value.nodes
     return typeof first === 'string' || isSimple(first) ? inJson(textWithin(first)) : JSON.stringify(jsonOfXml(first))
   }
   const text = textOf(value)
   if (typeof value === 'object') return text
-  const structure = /^\s*[[{]/.test(text) ? jsonIn(text) : undefined
-  return typeof structure === 'object' ? textOf(structure) : inJson(text)
+  const structure = structureIn(text, services)
+  return structure === undefined ? inJson(text) : JSON.stringify(structure)
 }
 
 function inJson(text: string): string {

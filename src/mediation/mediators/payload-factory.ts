@@ -10,15 +10,15 @@ import { parseTemplate, templateProblem } from '../freemarker/template-parser.ts
 import type { Expression } from '../expression.ts'
 import type { Evaluate } from '../expression-compiler.ts'
 import { bodyFormatOf, isXmlFormat } from '../formats/body-types.ts'
-import { jsonOf } from '../formats/json-text.ts'
 import { argumentsIn, jsonParts, textParts } from '../payload-template.ts'
 import { MediationFault } from '../mediation-fault.ts'
 import { type CompileContext, mediator, type Run } from '../mediator.ts'
 import type { Message, Payload } from '../message.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
 import type { TaskServices } from '../task-calls.ts'
-import { jsonIn, MALFORMED, TEXT_MAX, tooLong } from '../property-type.ts'
-import { type Json, markupOf, textOf, type Value } from '../value.ts'
+import { BEYOND_LIMIT, structureIn } from '../payload-value.ts'
+import { TEXT_MAX, tooLong } from '../property-type.ts'
+import { markupOf, textOf, type Value } from '../value.ts'
 import { isElement, writeXml, type XmlChild, type XmlElementNode } from '../xml-tree.ts'
 import type { MakePayload } from './freemarker-payload.ts'
 import { type Build, compileTemplate, type Template } from './payload-building.ts'
@@ -372,26 +372,5 @@ function made({ task }: Message, build: Build, values: readonly Value[], { warn 
   } catch (error) {
     if (error instanceof MediationFault && error.raised.code === BEYOND_LIMIT) throw tooLong(error.raised.cause)
     throw error
-  }
-}
-
-/** Code of a body beyond a limit, which blames the client. */
-const BEYOND_LIMIT = 102521
-
-/** Returns the object or array that a text is as JSON; undefined for another text. Throws MediationFault. */
-function structureIn(text: string, task: TaskServices | null): Json | undefined {
-  if (!/^\s*[[{]/.test(text)) return undefined
-  if (text.length <= TEXT_MAX) {
-    const value = jsonIn(text)
-    return typeof value === 'object' && value.kind === 'json' ? value.value : undefined
-  }
-  if (task === null) return undefined
-  try {
-    const payload = task.parse(text, MEDIA_TYPES.json)
-    return payload?.kind === 'json' ? jsonOf(payload) : undefined
-  } catch (error) {
-    if (!(error instanceof MediationFault)) throw error
-    if (error.raised.code === MALFORMED) return undefined
-    throw error.raised.code === BEYOND_LIMIT ? tooLong(error.raised.cause) : error
   }
 }

@@ -156,6 +156,21 @@ for (const [template, output] of ROWS) {
   })
 }
 
+test('texts of several pieces are changed as short ones are', () => {
+  const long = `${'ab '.repeat(21_845)}c\u{1f600}d & ${'"x"\n\n '.repeat(30_000)}end`
+  const data = JSON.stringify({ long })
+  const made = (template: string) => rendered(template, data, { characters: 10_000_000 })
+  assert.equal(made(`\${long?json_string}`), JSON.stringify(long).slice(1, -1))
+  assert.equal(made(`\${long?url}`), encodeURIComponent(long))
+  assert.equal(made(`\${long?xml}`), long.replaceAll('&', '&amp;').replaceAll('"', '&quot;'))
+  assert.equal(
+    made(`\${long?capitalize}`),
+    long.replaceAll('ab', 'Ab').replace('c\u{1f600}', 'C\u{1f600}').replace('end', 'End'),
+  )
+  assert.equal(made(`\${long?replace("b ", "--")}`), long.replaceAll('b ', '--'))
+  assert.equal(made(`<#compress>  \${long} </#compress>`), long.replaceAll('\n\n ', '\n'))
+})
+
 test('a number that a double does not hold is printed with its digits', () => {
   const data = '{"n": 12345678901234567890, "f": 0.12345678901234567890123, "e": 1e999}'
   // biome-ignore lint/suspicious/noTemplateCurlyInString: template
