@@ -15,7 +15,6 @@ import { BOUNDS, SequenceParser } from './sequence-parser.ts'
 /** Makes endpoints of a template. Returns why values make none. */
 export type Expand = (given: TemplateInstance['given']) => EndpointForm | GroupViolation
 
-const PARAMETER = /\$([A-Za-z_][\w-]*)/g
 /** Instances of one template that are kept: each is asked for several times. */
 const INSTANCES_MAX = 256
 
@@ -69,7 +68,7 @@ function parseHead(root: XmlElement, parser: SequenceParser): readonly (readonly
   return root.children
     .filter(({ name }) => name === 'parameter')
     .flatMap(element => {
-      parser.checkAttributes(element, ['name', 'defaultValue', 'isMandatory'])
+      parser.checkAttributes(element, ['name', 'defaultValue'])
       parser.checkElements(element, [])
       const name = parser.required(element, 'name')
       const value = element.has('defaultValue') ? element.attribute('defaultValue') : null
@@ -85,9 +84,12 @@ function instanceOf(
   parser: SequenceParser,
 ): EndpointForm | GroupViolation {
   const missing = new Set<string>()
+  // The longest name comes first: one may begin another one.
+  const names = [...values.keys()].sort((one, two) => two.length - one.length)
+  const uses = new RegExp(`\\$(${names.map(key => RegExp.escape(key)).join('|')})(?!\\w)`, 'g')
   const replace = (text: string): string =>
-    text.replace(PARAMETER, (written, key: string) => {
-      const value = values.get(key)
+    text.replace(uses, (written, key: string) => {
+      const value = values.get(key)!
       if (value === null) missing.add(key)
       return value ?? written
     })

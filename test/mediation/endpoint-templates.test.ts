@@ -74,6 +74,12 @@ const MADE: readonly (readonly [
     ['GET /b/x , '],
   ],
   [
+    'an address of parameters, one of which begins another one, and both stand before other text',
+    () => ({ 'templates/one': template('<endpoint><http uri-template="$uri/$way-$way-to$a.b$way_x"/></endpoint>') }),
+    url => `<call>${use(['way', 'way-to', 'a.b'].map(it => parameter(it, it.at(-1)!)).join(''), url)}</call><respond/>`,
+    ['GET /y-ob$way_x , '],
+  ],
+  [
     'a list of recipients',
     () => ({
       'templates/one': template(`<endpoint><recipientlist>
@@ -89,7 +95,7 @@ for (const [what, files, request, got] of MADE) {
   test(`a template makes ${what}`, async t => {
     const backend = await startBackend(
       t,
-      Object.fromEntries(['/a/x', '/a/7', '/a/', '/b/x'].map(it => [it, says(200, '{"from":1}')])),
+      Object.fromEntries(['/a/x', '/a/7', '/a/', '/b/x', '/y-ob$way_x'].map(it => [it, says(200, '{"from":1}')])),
     )
     const url = `http://127.0.0.1:${backend.port}`
     const { ask } = await startCalls(t, { request: request(url) }, backend.port, await filesOf(t, files(url)))

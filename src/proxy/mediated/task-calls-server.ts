@@ -10,6 +10,7 @@ import type { WorkerService } from '../../mediation/worker-service.ts'
 import { CREDENTIALS_REFUSED } from '../../protocol/failure-table.ts'
 import type { FlowTask, TransferredMessage } from '../../mediation/worker-task.ts'
 import type { CacheUsage } from '../../runtime/cache-usage.ts'
+import type { OwnCredential } from '../exchange/caller.ts'
 import type { ConnectionContext } from '../exchange/connection-context.ts'
 import type { BlockingCallSettings, BlockingCalls } from '../../plan/reactor-plan.ts'
 import { BackendCall, UNSENDABLE } from './backend-call.ts'
@@ -222,20 +223,14 @@ export class TaskCallsServer {
     const withoutOwn = { ...request, message: { ...message, fields } }
     let refused: BackendResult | null = null
     for (let before = ''; ; ) {
-      try {
-        const credential = await tokens.get()
-        if (refused !== null && credential.line === before) return refused
-        const own = { ...resolved, callerLines: credential.line, ownCredential: credential }
-        const result = await this.#send(withoutOwn, own)
-        if (refused !== null || !isRefusal(result)) return result
-        refused = result
-        before = credential.line
-      } catch (error) {
-        return faultOf(
-          CREDENTIALS_REFUSED,
-          `the endpoint ${request.endpoint} has no token: ${(error as Error).message}`,
-        )
-      }
+      const credential = await tokenOf(tokens, request.endpoint)
+      if ('kind' in credential) return credential
+      if (refused !== null && credential.line === before) return refused
+      const own = { ...resolved, callerLines: credential.line, ownCredential: credential }
+      const result = await this.#send(withoutOwn, own)
+      if (refused !== null || !isRefusal(result)) return result
+      refused = result
+      before = credential.line
     }
   }
 
@@ -271,6 +266,15 @@ export class TaskCallsServer {
 function faultOf(code: typeof BUSY | typeof UNSENDABLE | typeof CREDENTIALS_REFUSED, cause: string): BackendResult {
   const { message, description: detail } = FAULT[code]
   return { kind: 'fault', fault: { code, message, detail, cause, sequence: '' } }
+}
+
+/** The fault where there is none. */
+async function tokenOf(tokens: TokenSource, endpoint: string): Promise<OwnCredential | BackendResult> {
+  try {
+    return await tokens.get()
+  } catch (error) {
+    return faultOf(CREDENTIALS_REFUSED, `the endpoint ${endpoint} has no token: ${(error as Error).message}`)
+  }
 }
 
 function isRefusal(result: BackendResult): boolean {
