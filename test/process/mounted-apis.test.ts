@@ -35,7 +35,7 @@ put(
 const moduleOf = (word: string) => `export const open = () => ({ handle: () => ({ status: 200, body: '${word}' }) })`
 function putWord(word: string, maxTps = -1): void {
   put(at, 'apis/Word/word.mjs', moduleOf(word))
-  const limits = maxTps < 0 ? {} : { maxTps: { production: maxTps, productionTimeUnit: 'minute' } }
+  const limits = maxTps < 0 ? {} : { maxTps: { production: maxTps, productionTimeUnit: 'hour' } }
   const endpointConfig = { endpoint_type: 'mounted', module: 'word.mjs' }
   put(at, 'apis/Word/api.yaml', openProject({ name: 'Word', context: '/word', endpointConfig, ...limits }))
 }
