@@ -149,13 +149,20 @@ process.once('exit', () => rmSync(home, { recursive: true, force: true }))
 
 type Keys = Readonly<Record<string, unknown>>
 
+/** Configurations by what is written in them. They are frozen, and reloads under load ask for the same ones. */
+const configurations = new Map<string, Configuration>()
+
 function configured(http: Keys, https: Keys): Configuration {
   const sets = (section: string, keys: Keys): readonly string[] =>
     Object.entries(keys).map(([key, value]) => `transport.${section}.${key}=${JSON.stringify(value)}`)
   const written = [...sets('passthru_http', http), ...sets('passthru_https', https)]
+  const name = written.join('\n')
+  const known = configurations.get(name)
+  if (known !== undefined) return known
   const { configuration, errors, unknown } = examine(home, written, join(home, 'data'))
   // A key that does not exist has no effect, and a test with it could pass.
   if (errors.length + unknown.length > 0) throw new ConfigurationErrors([...errors, ...unknown])
+  configurations.set(name, configuration)
   return configuration
 }
 

@@ -197,7 +197,7 @@ function changesOf(number: number, backends: readonly Backend[], proxy: ConnectP
   const route = { proxy: proxyAt(proxy.port), connectsThroughProxy: true }
   return {
     http: {
-      'http.socket.timeout': 100_000 + (number % 7),
+      'http.socket.timeout': 100_000 + (number % 5),
       'sender.keepalive.timeout': 100_000 - (number % 50) * 1000,
       'http.headers.preserve': number % 3 === 0 ? ['Host'] : ['Server'],
       'http.user.agent.preserve': number % 2 === 0,
