@@ -59,7 +59,7 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
     /^node:(worker_threads|cluster|child_process)$/,
     [
       ...[...OUTER_ROOMS, 'tune', 'worker', 'src/auth/control-channel.ts', 'src/plan/plan-codec.ts'],
-      ...['src/runtime/isolated-threads.ts', 'src/runtime/process-memory.ts'],
+      ...['src/runtime/isolated-threads.ts', 'src/runtime/process-memory.ts', 'src/runtime/refused-threads.ts'],
       ...['src/runtime/heap-room.ts', 'src/runtime/process-name.ts', 'src/runtime/temporary-files.ts'],
     ],
   ],

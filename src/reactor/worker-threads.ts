@@ -19,6 +19,7 @@ import type { TaskEnvelope, TaskReply, WorkerData } from '../plan/worker-plan.ts
 import type { MountedReply } from '../proxy/mediated/mounted-calls.ts'
 import { respond } from '../runtime/call-channel.ts'
 import { makeLoopsInterruptible } from '../runtime/loop-interrupts.ts'
+import { refuseThreadsByEvent } from '../runtime/refused-threads.ts'
 import { processorWaitMs } from '../runtime/thread-scheduling.ts'
 
 const ENTRY = new URL('../worker/worker-entry.js', import.meta.url)
@@ -194,23 +195,31 @@ export class WorkerThreads {
   async #startPool(): Promise<void> {
     this.#isOpening = true
     try {
-      const pool = await this.#open()
-      if (this.#state === 'closed') this.#end(pool)
-      else if (this.#current === null || this.#current.piscina.threads.length === 0) this.#use(pool)
+      const { Piscina } = await import('piscina')
+      // No thread has started, and none is to.
+      if (this.#isClosed) return
+      const pool = this.#open(Piscina)
+      if (this.#current === null || this.#current.piscina.threads.length === 0) this.#use(pool)
       else this.#next = pool
-      this.#isOpening = false
     } catch (error) {
       this.#isOpening = false
       this.#options.report('error', 'worker failed', { CAUSE_OF_ERROR: causeOf(error as Error) })
       this.#startLater()
+    } finally {
+      this.#isOpening = false
     }
   }
 
-  async #open(): Promise<OpenPool> {
+  /** Threads may be closed during a wait. */
+  get #isClosed(): boolean {
+    return this.#state === 'closed'
+  }
+
+  #open(PoolOfThreads: typeof Piscina): OpenPool {
     const { plan, wakes, threads, tasksMax, heapBytes, entry = ENTRY } = this.#options
-    const { Piscina } = await import('piscina')
     makeLoopsInterruptible()
-    const piscina = new Piscina({
+    refuseThreadsByEvent()
+    const piscina = new PoolOfThreads({
       filename: fileURLToPath(entry),
       name: 'runTask',
       // All threads start at once: piscina fills the first one before it starts another.

@@ -260,16 +260,24 @@ for (const [kind, what] of [
   ['exhaust', 'runs out of memory'],
   ['hang', 'hangs'],
 ] as const) {
-  test(`a thread that ${what} fails its own messages, no others, and is replaced`, async t => {
-    const reactors = new Reactors(t, { limits: { core: 4, max: 4 } })
-    const others = [reactors.hold(1), reactors.hold(1)]
-    await reactors.begun(2)
-    const own = reactors.hold(0)
-    await reactors.begun(3)
+  test(`a thread with eight messages that ${what} fails these, no others, and is replaced`, async t => {
+    const reactors = new Reactors(t, { limits: { core: 16, max: 16 } })
+    const others = Array.from({ length: 8 }, () => reactors.hold(1))
+    await reactors.begun(8)
+    const own = Array.from({ length: 7 }, () => reactors.hold(0))
+    await reactors.begun(15)
     assert.equal(await reactors.outcome(0, { kind }), 'died')
-    assert.equal(await own, 'died')
+    assert.deepEqual(
+      await Promise.all(own),
+      own.map(() => 'died'),
+    )
+    assert.equal(reactors.counts().running, 8)
+    assert.equal(reactors.metrics.workerTasksDied, 8)
     reactors.openGate()
-    assert.deepEqual(await Promise.all(others), ['done', 'done'])
+    assert.deepEqual(
+      await Promise.all(others),
+      others.map(() => 'done'),
+    )
     assert.equal(await reactors.hold(0), 'done')
     assert.equal(reactors.counts().running, 0)
     assert.equal(reactors.metrics.workerDeaths, 1)

@@ -1,6 +1,7 @@
 /** Threads of one plan: replacements that fail, and tasks that wait for a thread. */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import workerThreads from 'node:worker_threads'
 import { MetricsColumn, snapshotMetrics } from '../../src/observe/metrics.ts'
 import { WorkerThreads, type WorkerThreadsOptions } from '../../src/reactor/worker-threads.ts'
 import type { WorkerFailure } from '../../src/mediation/worker-service.ts'
@@ -59,6 +60,64 @@ class Threads {
     return this.reports.map(({ event }) => event).filter(event => event.startsWith('worker died'))
   }
 }
+
+/** Counts the threads that are asked for; the system refuses those for which `refuses` holds. From 0. */
+function refuse(refuses: (start: number) => boolean): { asked: number } {
+  const counted = { asked: 0 }
+  isRefused = () => refuses(counted.asked++)
+  return counted
+}
+
+let isRefused = (): boolean => false
+const { Worker } = workerThreads
+workerThreads.Worker = new Proxy(Worker, {
+  construct(target, given: ConstructorParameters<typeof Worker>) {
+    if (isRefused()) throw Object.assign(new Error('refused'), { code: 'ERR_WORKER_INIT_FAILED' })
+    return Reflect.construct(target, given)
+  },
+})
+
+for (const [what, kind] of [
+  ['exits', 'exit'],
+  ['runs out of memory', 'exhaust'],
+] as const) {
+  test(`a thread that ${what} fails its tasks, and no others, where the system refuses another one`, async t => {
+    refuse(start => start === 2)
+    const threads = new Threads(t, 2, [])
+    threads.threads.start()
+    await threads.untilThere(2)
+    const [first, second] = [threads.outcome('rest'), threads.outcome('rest')]
+    const ended: string[] = []
+    for (const each of [first, second]) void each.then(reason => ended.push(reason))
+    assert.equal(await threads.outcome(kind), 'died')
+    await eventually('the end of the task beside it', () => ended.length === 1)
+    // The thread that is left, and a pool of two others.
+    await threads.untilThere(3)
+    assert.deepEqual(ended, ['died'])
+    const causes = threads.reports.map(({ fields }) => fields.CAUSE_OF_ERROR)
+    assert.ok(causes.includes('ERR_WORKER_INIT_FAILED'), JSON.stringify(threads.reports))
+    assert.equal(await threads.outcome('plan'), 'done')
+  })
+}
+
+test('a task fails where the system refuses every thread, and runs once it does not', async t => {
+  refuse(start => start < 3)
+  const threads = new Threads(t, 1, [])
+  assert.equal(await threads.outcome('plan'), 'died')
+  await threads.untilThere(1)
+  assert.equal(await threads.outcome('plan'), 'done')
+})
+
+test('threads that are closed before they have started never start, and keep no timer', async t => {
+  const counted = refuse(() => false)
+  const timers = t.mock.method(globalThis, 'setInterval')
+  const threads = new Threads(t, 2, [])
+  const outcome = threads.outcome('plan')
+  threads.threads.close()
+  assert.equal(await outcome, 'died')
+  assert.equal(counted.asked, 0)
+  assert.equal(timers.mock.callCount(), 0)
+})
 
 for (const [what, failing] of [
   ['the first replacement', [2]],
