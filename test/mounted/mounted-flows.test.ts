@@ -64,3 +64,51 @@ test('sequences read the variables of the context', async t => {
   const shown = JSON.parse((await takeResponse(client)).body) as { readonly fields: readonly unknown[] }
   assert.deepEqual(shown.fields.at(-1), ['X-Tenant', 'acme'])
 })
+
+/** [what, request, Host and Content-Length that the implementation sees]. */
+const SEEN: readonly (readonly [string, string, readonly (readonly [string, string])[]])[] = [
+  ['GET', 'GET /m/show HTTP/1.1\r\nHost: gw.example:8290\r\n\r\n', [['Host', 'gw.example:8290']]],
+  ['GET without Host', 'GET /m/show HTTP/1.0\r\n\r\n', []],
+  ['DELETE', 'DELETE /m/show HTTP/1.1\r\nHost: gw.example\r\n\r\n', [['Host', 'gw.example']]],
+  [
+    'POST without a body',
+    'POST /m/show HTTP/1.1\r\nHost: gw.example\r\nContent-Length: 0\r\n\r\n',
+    [
+      ['Content-Length', '0'],
+      ['Host', 'gw.example'],
+    ],
+  ],
+]
+for (const [where, request] of [
+  ['no flow', ''],
+  ['a flow on the reactor', set('X-In', 'in')],
+  ['a flow on a worker', '<property name="a" expression="json-eval($.a)"/>'],
+] as const) {
+  test(`behind ${where} the implementation sees the Host of the client, and no length without a body`, async t => {
+    const mediation = request === '' ? null : await flowsOf({ request })
+    const gateway = await startMounted(t, {}, [mountedApi({ mediation })])
+    for (const [what, sent, wanted] of SEEN) {
+      const client = await connectPeer(gateway.port)
+      t.after(() => client.destroy())
+      client.send(sent)
+      const { fields } = JSON.parse((await takeResponse(client)).body) as { fields: (readonly [string, string])[] }
+      const seen = fields.filter(([name]) => /^(?:host|content-length)$/i.test(name)).sort()
+      assert.deepEqual(seen, wanted, what)
+    }
+  })
+}
+
+test('a Host that a flow sets is the one that the implementation sees', async t => {
+  for (const more of ['', '<property name="a" expression="json-eval($.a)"/>']) {
+    const mediation = await flowsOf({ request: set('Host', 'set.example') + more })
+    const gateway = await startMounted(t, {}, [mountedApi({ mediation })])
+    const client = await connectPeer(gateway.port)
+    t.after(() => client.destroy())
+    client.send('GET /m/show HTTP/1.1\r\nHost: gw.example\r\n\r\n')
+    const { fields } = JSON.parse((await takeResponse(client)).body) as { fields: (readonly [string, string])[] }
+    assert.deepEqual(
+      fields.filter(([name]) => name.toLowerCase() === 'host').map(([, value]) => value),
+      ['set.example'],
+    )
+  }
+})

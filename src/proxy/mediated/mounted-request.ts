@@ -41,7 +41,7 @@ export function requestData(exchange: Exchange): RequestData {
     verb: resource?.verb ?? '',
     scheme: exchange.isSecured ? 'https' : 'http',
     host,
-    fields: edit === null ? seenFields(exchange.head!) : edited(seenFields(exchange.head!), edit),
+    fields: withHost(edit === null ? seenFields(exchange.head!) : edited(seenFields(exchange.head!), edit), host),
     caller: exchange.caller === null ? NOBODY : callerData(exchange.caller),
     address: exchange.clientAddress,
     correlationId: exchange.correlationId,
@@ -65,6 +65,14 @@ function seenFields(head: Head): Fields {
 function edited(fields: Fields, { removed, lines }: HeadEdit): Fields {
   const kept = fields.filter(([name]) => !removed.names.includes(name.toLowerCase()))
   return [...kept, ...fieldsIn(lines)]
+}
+
+/** A head that a flow on a worker has made has no Host of its own. `host`: '' removes the field. */
+function withHost(fields: Fields, host: string): Fields {
+  return fields.flatMap(([name, value]) => {
+    if (name.length !== 4 || name.toLowerCase() !== 'host') return [[name, value] as const]
+    return host === '' ? [] : [[name, host] as const]
+  })
 }
 
 function callerData(caller: Caller): CallerData {
