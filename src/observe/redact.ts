@@ -63,6 +63,61 @@ export function redactText(text: string): string {
     .replace(/\S+/g, word => (/[?&;=]/.test(word) && SUSPICIOUS.test(word) ? maskParameters(word, 0) : word))
 }
 
+/** Name of a member of JSON with its colon, and the start tag of an element of XML. */
+const MEMBER = /"((?:[^"\\]|\\.){1,100})"\s*:\s*|<([\w:.-]{1,100})[^<>]*>/g
+const STRING_OR_BRACKET = /"(?:[^"\\]|\\.)*"?|[[\]{}]/g
+const SCALAR = /"(?:[^"\\]|\\.)*"?|[^\s"{[,}\]]*/y
+
+/** Redacts text that may be JSON, XML or a form, or the start of one: values of secret members whole, also lists. */
+export function redactMembers(text: string): string {
+  let out = ''
+  let from = 0
+  MEMBER.lastIndex = 0
+  for (let found = MEMBER.exec(text); found !== null; found = MEMBER.exec(text)) {
+    const [start, inJson, inXml] = found
+    const at = found.index + start.length
+    const isSecretMember = inJson === undefined ? isSecretName(inXml!) : isSecretName(unescaped(inJson))
+    if (!isSecretMember || start.endsWith('/>')) continue
+    const end = inJson === undefined ? endOfElement(text, at, inXml!) : endOfValue(text, at)
+    if (end === at) continue
+    out += redactText(text.slice(from, at)) + (inJson === undefined ? MASK : `"${MASK}"`)
+    from = end
+    MEMBER.lastIndex = end
+  }
+  return out + redactText(text.slice(from))
+}
+
+/** The name without escapes; as it is where an escape is none of JSON. */
+function unescaped(name: string): string {
+  if (!name.includes('\\')) return name
+  try {
+    return String(JSON.parse(`"${name}"`))
+  } catch {
+    return name
+  }
+}
+
+function endOfElement(text: string, at: number, name: string): number {
+  const end = text.indexOf(`</${name}`, at)
+  return end === -1 ? text.length : end
+}
+
+/** End of a value of JSON, or of the text. */
+function endOfValue(text: string, at: number): number {
+  if (text[at] !== '[' && text[at] !== '{') {
+    SCALAR.lastIndex = at
+    return at + (SCALAR.exec(text)?.[0].length ?? 0)
+  }
+  STRING_OR_BRACKET.lastIndex = at
+  let depth = 0
+  for (let found = STRING_OR_BRACKET.exec(text); found !== null; found = STRING_OR_BRACKET.exec(text)) {
+    if (found[0] === '[' || found[0] === '{') depth++
+    else if (found[0] === ']' || found[0] === '}') depth--
+    if (depth === 0) return STRING_OR_BRACKET.lastIndex
+  }
+  return text.length
+}
+
 /**
  * Masks the userinfo of the authority, which follows the scheme or two slashes (browsers accept backslashes too), or
  * stands first in authority-form. An `@` in a path stays, unless it may belong to a password.

@@ -230,6 +230,8 @@ function sequencesOfHome(api: ApiDefinition, flow: ExtensionFlow, files: Files):
   return isReplaced ? [] : firstOf(extensionNames(api, flow), files)
 }
 
+/** What a sequence of every API runs for: passwords and tokens pass it. */
+const EVERY_API = 'every API, also for /token and /revoke'
 /** Extension sequences that the summary names, and APIs of each. */
 const SUMMARIES_MAX = 20
 const APIS_MAX = 5
@@ -240,7 +242,7 @@ export function extensionSummaries(apis: readonly ApiDefinition[], { files }: Se
   if (names.length === 0) return []
   const users = new Map<string, string[]>(names.map(name => [name, []]))
   for (const flow of ['In', 'Out', 'Fault'] as const) {
-    for (const name of sequencesOfAll(flow, files)) users.get(name)!.push('every API')
+    for (const name of sequencesOfAll(flow, files)) users.get(name)!.push(EVERY_API)
     for (const api of apis) {
       for (const name of sequencesOfHome(api, flow, files)) users.get(name)!.push(`API ${api.name} ${api.version}`)
     }

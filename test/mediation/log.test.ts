@@ -105,3 +105,28 @@ test('the text has the id of the message where the step asks for it', async () =
   const [[, text] = ['', '']] = await logged('<log level="custom" logMessageID="true"/>')
   assert.match(text, /^MessageID: urn:uuid:[\da-f-]{36}$/)
 })
+
+/** [payload, what the log shows of it]. */
+const PAYLOADS: readonly (readonly [string, string])[] = [
+  ['{"user":"ann","password":"p,\\"w"}', '{"user":"ann","password":"***"}'],
+  ['{"client_secret":["a",{"b":"]"}],"n":1}', '{"client_secret":"***","n":1}'],
+  ['{"a":{"refresh\\u005ftoken":{"v":1}}}', '{"a":{"refresh_token":"***"}}'],
+  ['{"access_token":12345}', '{"access_token":"***"}'],
+  ['{"note":"no secret","monkey":1}', '{"note":"no secret","monkey":1}'],
+]
+for (const [payload, shown] of PAYLOADS) {
+  test(`secret members of a payload are masked: ${shown}`, async () => {
+    for (const step of [
+      '<log level="full"/>',
+      '<log level="custom"><property name="p" expression="json-eval($)"/></log>',
+      `<log level="custom"><message>\${payload}</message></log>`,
+    ]) {
+      const { reports } = await run(step, { json: JSON.parse(payload) })
+      assert.match(
+        String(reports[0]![2].MESSAGE),
+        new RegExp(`^(?:To: , Payload: |p = )?${RegExp.escape(shown)}$`),
+        step,
+      )
+    }
+  })
+}

@@ -1,7 +1,7 @@
 /** Redaction: URLs and texts that stay as they are, and secrets in every spelling. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { redactText, redactUrl } from '../../src/observe/redact.ts'
+import { redactMembers, redactText, redactUrl } from '../../src/observe/redact.ts'
 
 const SHOWN = [
   '/',
@@ -149,5 +149,35 @@ for (const piece of HOSTILE) {
       redactUrl(text)
       redactText(text)
     }
+  })
+}
+
+/** [text, what is shown of it]. */
+const MEMBERS: readonly (readonly [string, string])[] = [
+  ['<x><password>a b</password><n>1</n></x>', '<x><password>***</password><n>1</n></x>'],
+  ['<ns:client_secret a="1"><b>s</b></ns:client_secret>', '<ns:client_secret a="1">***</ns:client_secret>'],
+  ['<password><![CDATA[s]]></password>', '<password>***</password>'],
+  ['<password/><n>1</n>', '<password/><n>1</n>'],
+  ['<password></password>', '<password></password>'],
+  ['<x><password>cut s', '<x><password>***'],
+  [
+    'grant_type=password&username=ann&password=p+w&client_secret=s',
+    'grant_type=password&username=ann&password=***&client_secret=***',
+  ],
+  ['{"password" : "a\\"b", "n":1}', '{"password" : "***", "n":1}'],
+  ['{"password":"cut s', '{"password":"***"'],
+  ['{"password":{"a":["}"],"b":1},"n":1}', '{"password":"***","n":1}'],
+  ['{"password":[1,[2', '{"password":"***"'],
+  ['{"pass\\u0077ord":"s"}', '{"pass\\u0077ord":"***"}'],
+  ['{"n":"<password>s</password>"}', '{"n":"<password>***</password>"}'],
+  ['{"n":[1,2],"of":"x"}', '{"n":[1,2],"of":"x"}'],
+]
+for (const [text, shown] of MEMBERS) {
+  test(`of members is shown: ${shown}`, () => assert.equal(redactMembers(text), shown))
+}
+
+for (const piece of ['"password":[', '<password>', '"password":"', '<a', '"a":', '{"', '<password><x>', '"\\']) {
+  test(`members in a long run of ${piece} take linear time`, () => {
+    redactMembers(piece.repeat(LONG / piece.length))
   })
 }

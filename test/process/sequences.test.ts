@@ -148,11 +148,15 @@ test('check and each start name the extension sequences of the home, by their na
   put(at, 'apis/Mine/api.yaml', openProject({ name: 'Mine', context: '/mine', endpointConfig: ENDPOINT }))
   const { code, out } = await sluice(at, 'check')
   assert.equal(code, 0, out)
-  assert.match(out, /^flows +.*global_ext\.xml: WSO2AM--Ext--In runs for every API$/m)
+  assert.match(out, /^flows +.*global_ext\.xml: WSO2AM--Ext--In runs for every API, also for \/token and \/revoke$/m)
   assert.match(out, /^flows +.*old\.xml: Gone:v1--Out runs for no API$/m)
   assert.match(out, /^warning +.*repository\/tenants: sequences of the tenants 1 are not read/m)
   const started = await start(at)
-  assert.ok(started.program.events.some(({ msg }) => /WSO2AM--Ext--In runs for every API$/.test(String(msg))))
+  assert.ok(
+    started.program.events.some(({ msg }) =>
+      /WSO2AM--Ext--In runs for every API, also for \/token and \/revoke$/.test(String(msg)),
+    ),
+  )
   const client = await dial(started)
   client.send('GET /mine/1.0.0/x HTTP/1.1\r\nHost: a\r\n\r\n')
   assert.equal((await takeResponse(client)).body, '{"words":"of every API"}')

@@ -1,7 +1,7 @@
-/** `<log>`: writes parts of the message to the log; values of secret fields are masked. */
+/** `<log>`: writes parts of the message to the log; values of secret fields and members are masked. */
 import type { XmlElement } from '../../config/xml.ts'
 import type { Expression } from '../expression.ts'
-import { MASK } from '../../observe/redact.ts'
+import { MASK, redactMembers } from '../../observe/redact.ts'
 import { mostOf } from '../flow-plan.ts'
 import { textOfPayload } from '../json-xml.ts'
 import { mediator } from '../mediator.ts'
@@ -21,6 +21,8 @@ const CATEGORY_LEVELS = {
   FATAL: 'error',
 } as const
 const TEXT_MAX = 2048
+/** Characters of a part in which secret members are sought: a secret may stand at the end of the text. */
+const SOURCE_MAX = 4 * TEXT_MAX
 
 interface LogSettings {
   readonly level: (typeof LEVELS)[number]
@@ -72,13 +74,13 @@ export const log = mediator<LogSettings>({
     const evaluates = properties.map(({ name, value }) => ({ name, evaluate: context.compileExpression(value) }))
     return message => {
       message.dependsOnRequest = true
-      const parts = level === 'simple' || level === 'full' ? [`To: ${message.to}`] : []
+      const parts = level === 'simple' || level === 'full' ? [`To: ${redactMembers(message.to)}`] : []
       if (hasId) parts.push(`MessageID: ${textOf(message.get('default', 'MessageID'))}`)
       if (level === 'headers') parts.push(...fieldsOf(message))
       if (evaluateTemplate !== null) parts.push(maskedText(message, () => evaluateTemplate(message)))
       for (const { name, evaluate } of evaluates)
         parts.push(`${name} = ${maskedText(message, () => evaluate(message))}`)
-      if (hasPayload) parts.push(`Payload: ${message.secrets.mask(payloadText(message))}`)
+      if (hasPayload) parts.push(`Payload: ${withoutSecrets(message.secrets.mask(payloadText(message)))}`)
       const text = parts.join(separator).slice(0, TEXT_MAX)
       context.log(CATEGORY_LEVELS[category], 'sequence log', { SEQUENCE: context.location, MESSAGE: text })
       return true
@@ -98,7 +100,12 @@ function maskedText({ secrets }: Message, evaluate: () => Value): string {
   const text = markupOf(evaluate())
   if (secrets.reads !== reads) return MASK
   const masked = secrets.mask(text)
-  return secrets.uses !== uses && masked === text ? MASK : masked
+  return secrets.uses !== uses && masked === text ? MASK : withoutSecrets(masked)
+}
+
+/** Masks the secret members of a payload, whoever has sent it: passwords and tokens of `/token` pass here too. */
+function withoutSecrets(text: string): string {
+  return redactMembers(text.slice(0, SOURCE_MAX))
 }
 
 /** Fields of the message as it would go on. */

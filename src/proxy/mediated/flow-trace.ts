@@ -6,7 +6,7 @@ import { Message } from '../../mediation/message.ts'
 import { markupOf } from '../../mediation/value.ts'
 import type { WorkerFailure } from '../../mediation/worker-service.ts'
 import type { FlowTask, FlowResult, MessageState, TransferredMessage } from '../../mediation/worker-task.ts'
-import { isSecretName, MASK, redactText } from '../../observe/redact.ts'
+import { redactMembers } from '../../observe/redact.ts'
 import { tracer } from '../../protocol/tracer.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import type { HeldBody } from './body-collector.ts'
@@ -21,9 +21,6 @@ const TEXT_MAX = 2048
 /** Characters that a note is made from: a secret may stand at its end. */
 const SOURCE_MAX = 4 * TEXT_MAX
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g
-/** Members of JSON and elements of XML, whose values may be secrets. */
-const JSON_MEMBER = /"([^"\\]{1,100})"(\s*:\s*)("(?:[^"\\]|\\.)*"?|[^\s"{[,}\]]+)/g
-const XML_ELEMENT = /<([\w:.-]{1,100})([^<>]*)>([^<]+)/g
 
 export function traceTask(
   exchange: Exchange,
@@ -66,7 +63,7 @@ export function traceProperties(exchange: Exchange, flow: FlowName, stateOf: () 
   const values = Object.entries(scopes).flatMap(([scope, entries]) =>
     entries.map(([name, value]) => {
       const text = markupOf(value).slice(0, SOURCE_MAX)
-      return `${scope} ${name} = ${maskSecretParts(message.secrets.maskField(name, text))}`
+      return `${scope} ${name} = ${redactMembers(message.secrets.maskField(name, text))}`
     }),
   )
   tracer.note(exchange, 'properties', `after the ${flow} flow: ${printable(values.join('; '))}`)
@@ -83,7 +80,7 @@ function payloadText(body: TracedBody, fields: Fields, state: MessageState): str
   const coding = fields.find(([name]) => name.toLowerCase() === 'content-encoding')?.[1] ?? ''
   const pieces = body.kind === 'bytes' ? [body.bytes] : body.pieces
   if (coding !== '') return `${pieces.reduce((sum, { length }) => sum + length, 0)} bytes, coded (${printable(coding)})`
-  return printable(maskSecretParts(messageOf(state).secrets.mask(startOf(pieces))))
+  return printable(redactMembers(messageOf(state).secrets.mask(startOf(pieces))))
 }
 
 function startOf(pieces: readonly Uint8Array[]): string {
@@ -103,16 +100,6 @@ function messageOf(state: MessageState): Message {
   const message = new Message(() => undefined)
   message.restore(state)
   return message
-}
-
-function maskSecretParts(text: string): string {
-  const members = text.replace(JSON_MEMBER, (all, name: string, colon: string) =>
-    isSecretName(name) ? `"${name}"${colon}"${MASK}"` : all,
-  )
-  const elements = members.replace(XML_ELEMENT, (all, name: string, attributes: string) =>
-    isSecretName(name) ? `<${name}${attributes}>${MASK}` : all,
-  )
-  return redactText(elements)
 }
 
 function printable(text: string): string {
