@@ -14,7 +14,7 @@ import { withVaryAccept, linesAbsentFrom, linesWithout } from './response-fields
 import { describeRaised, describeThreat, fillFaultMessage } from './fault-message.ts'
 import { capturedValue } from '../http1/captured-fields.ts'
 import { encoded } from '../http1/writer.ts'
-import { type FormattedResponse, formatResponse } from '../mediation/formatter.ts'
+import { completeFault, type FormattedResponse, formatResponse } from '../mediation/formatter.ts'
 import { Message } from '../mediation/message.ts'
 import type { CompiledSequences } from '../mediation/compiled-sequences.ts'
 import { textOf } from '../mediation/value.ts'
@@ -105,8 +105,8 @@ export class FaultResponder {
   }
 
   /**
-   * Words a fault by the fault flow of an API, whose sequences run in order; the end of the last one sends a body that
-   * they have made. Returns false, and reports it, where they leave no response.
+   * Words a fault by the fault flow of an API, whose sequences run in order; the end of the last one sends the response
+   * too. Returns false, and reports it, where they leave no response.
    */
   respondByFlow(
     exchange: Exchange,
@@ -125,10 +125,11 @@ export class FaultResponder {
     if (tracer !== null) tracer.note(exchange, 'fault', `${details.code}, fault flow ${names.join(', ')}`)
     try {
       const ending = sequences.runToEnd(names, message)
-      if (message.isUnanswered || (ending !== 'continues' && ending !== 'responds')) {
-        this.#reportUnused(names.join(', '), `it ended as "${message.outcome}", without a response`)
+      if (ending !== 'continues' && ending !== 'responds') {
+        this.#reportUnused(names.join(', '), `it ended as "${String(ending)}", without a response`)
         return false
       }
+      completeFault(message)
       this.sendFormatted(exchange, formatResponse(message, this.#report), refusal)
       return true
     } catch (error) {

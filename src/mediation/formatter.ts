@@ -46,6 +46,27 @@ export function formatResponse(message: Message, report: Report): FormattedRespo
   return { status, reason: isValid && description !== '' ? description : undefined, lines, body }
 }
 
+/**
+ * Gives a fault flow that has ended without a body the default one (spec, "Error body shape"). Status and fields of the
+ * flow stay.
+ */
+export function completeFault(message: Message): void {
+  if (message.outcome !== 'ended' || message.bodyState === 'replaced') return
+  if (textOf(message.get('axis2', 'NO_ENTITY_BODY')) === 'true') return
+  const text = (name: string) => textOf(message.get('default', name) ?? '')
+  const code = message.get('default', 'ERROR_CODE')
+  const description = text('ERROR_DETAIL')
+  message.json = {
+    fault: {
+      code: typeof code === 'number' ? code : textOf(code ?? ''),
+      type: 'Status report',
+      message: text('ERROR_MESSAGE'),
+      description,
+    },
+  }
+  message.set('axis2', 'messageType', 'application/json')
+}
+
 type Warn = (cause: string, name: string) => void
 
 /** Excludes 1xx: a client would wait for the final response (RFC 9110 15.2). */

@@ -409,11 +409,6 @@ export class Message {
     this.fault = other.fault
   }
 
-  /** A fault flow has made no response: it ended, and no sequence has made a body. */
-  get isUnanswered(): boolean {
-    return this.outcome === 'ended' && this.#bodyState !== 'replaced'
-  }
-
   /** A backend's response, or marked as a response by a sequence. */
   get isResponse(): boolean {
     return this.isFromBackend || this.isMarkedResponse

@@ -1,6 +1,7 @@
 /** Runs flows of APIs on messages. The sequences of the home and of each API are compiled with their first use. */
 import { callsOf } from '../mediation/backend-calls.ts'
 import { CompiledSequences } from '../mediation/compiled-sequences.ts'
+import { completeFault } from '../mediation/formatter.ts'
 // Sequences of a worker hold any mediator.
 import '../mediation/mediators/list.ts'
 import { FlowCounter } from '../mediation/flow-statistics.ts'
@@ -195,7 +196,8 @@ class Flow {
 
   #end(kind: FlowResult['kind'], message: Message, own: BodySource | null): FlowEnd | Promise<FlowEnd> {
     if (this.#task.flow === 'request' && isAccepted(message, kind)) return this.#accept(kind, message)
-    if (kind === 'drops' || (this.#task.flow === 'fault' && message.isUnanswered)) return plain({ kind: 'drops' })
+    if (kind === 'drops') return plain({ kind })
+    if (this.#task.flow === 'fault') completeFault(message)
     if (kind === 'faults') return plain(faultResult(message.fault!, message))
     try {
       const { value, transfer } = withOwnBuffer(this.#transferred(message, own, false))

@@ -403,7 +403,7 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
 
   #finishFault(result: FlowResult): void {
     if (result.kind === 'faults' || result.kind === 'drops') {
-      this.log('fault flow failed', result.kind === 'drops' ? 'it left no response' : result.fault.cause)
+      this.log('fault flow failed', result.kind === 'drops' ? 'it dropped the fault' : result.fault.cause)
       this.#answerFault()
       return
     }
