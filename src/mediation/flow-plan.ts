@@ -97,6 +97,25 @@ export function setsProperty(sequences: readonly string[], lookup: Lookup, prope
   })
 }
 
+/** Mediators that only a worker runs. */
+const WORKER_ALONE = [
+  'cache',
+  'call',
+  'callout',
+  'class',
+  'clone',
+  'interceptor',
+  'iterate',
+  'opa',
+  'scatter-gather',
+  'script',
+]
+
+/** Tells whether sequences, or those that they run, hold a mediator that fails on a reactor. */
+export function needsWorkerAlone(sequences: readonly string[], lookup: Lookup): boolean {
+  return hasStep(sequences, lookup, ({ mediator }) => WORKER_ALONE.includes(mediator))
+}
+
 /** `skipped`: what is within that mediator does not count. */
 type Wanted = (step: MediatorPlan) => boolean | 'skipped'
 

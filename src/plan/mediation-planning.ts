@@ -22,6 +22,7 @@ import {
   gathersCopies,
   makesCopies,
   mostOf,
+  needsWorkerAlone,
   NO_FLOW,
   setsProperty,
 } from '../mediation/flow-plan.ts'
@@ -203,6 +204,20 @@ export async function checkAggregates(
       expected: 'has an <aggregate>, and the request flow makes no copies',
       hint: 'make copies with <clone> or <iterate> and <send> in the request flow',
     }
+  })
+}
+
+/** Sequences of the home that word faults by their codes: those of the specification, and others named like them. */
+const OF_CODES = /^(?:fault|main|guardrail_fault|_.+_)$/
+
+/** Sequences of codes with a mediator that only a worker runs: refusals never wait for one (D825). */
+export function checkFaultSequences({ files }: SequenceSet): readonly Diagnostic[] {
+  const lookup: SequenceLookup = name => files.get(name)?.plan
+  return [...files].flatMap(([name, { label }]) => {
+    if (!OF_CODES.test(name) || !needsWorkerAlone([name], lookup)) return []
+    const expected = 'has a mediator that waits, or makes copies: refusals get the default body instead'
+    const hint = 'keep to properties, conditions and payloadFactory'
+    return [{ where: label, key: 'sequence', given: name, expected, hint }]
   })
 }
 

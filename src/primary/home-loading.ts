@@ -33,7 +33,7 @@ import {
   missingSequence,
   type SequenceSet,
 } from '../mediation/sequence-files.ts'
-import { checkAggregates, checkHandshakes } from '../plan/mediation-planning.ts'
+import { checkAggregates, checkFaultSequences, checkHandshakes } from '../plan/mediation-planning.ts'
 import { webSocketSequenceErrors } from '../mediation/websocket-sequences.ts'
 import { namesInForce } from '../throttle/policy-index.ts'
 import { throttlePlan } from '../plan/throttle-planning.ts'
@@ -141,6 +141,7 @@ export async function loadHome(
       ...declared.warnings,
       ...handshakes.warnings,
       ...(await checkAggregates(apis.apis, parts.sequences)),
+      ...checkFaultSequences(parts.sequences),
       ...missingEndpoints(apis.apis, parts.sequences),
       ...(await unusableFiles(home, apis.apis, parts.sequences)),
     ],

@@ -4,7 +4,13 @@ import { describe, test } from 'node:test'
 import type { ApiDefinition, FlowNames, MediationDefinition } from '../../src/apis/api-definition.ts'
 import type { FlowsPlan } from '../../src/mediation/flow-plan.ts'
 import { loadSequences, type SequenceSet, sequencesOfFlows } from '../../src/mediation/sequence-files.ts'
-import { checkAggregates, checkHandshakes, mediationPlan, NO_NEEDS } from '../../src/plan/mediation-planning.ts'
+import {
+  checkAggregates,
+  checkFaultSequences,
+  checkHandshakes,
+  mediationPlan,
+  NO_NEEDS,
+} from '../../src/plan/mediation-planning.ts'
 import { needsOf } from '../../src/mediation/needs.ts'
 import { temporaryHome } from '../config/temporary-home.ts'
 import { PLAIN_DEFINITION } from '../harness/api-plan.ts'
@@ -203,3 +209,16 @@ for (const [request, response, gathers, isWarned] of AGGREGATES) {
     )
   })
 }
+
+test('D825: a sequence of a code that only a worker can run is a warning', async t => {
+  const script = '<script language="js">mc.setProperty("a", "b")</script>'
+  const set = await home(t, {
+    _auth_failure_handler_: `<sequence key="shared"/>`,
+    _throttle_out_handler_: WORKER,
+    shared: script,
+    'Pets:v1.0.0--Fault': script,
+  })
+  const warned = checkFaultSequences(set).map(({ given, expected }) => [given, expected])
+  const expected = 'has a mediator that waits, or makes copies: refusals get the default body instead'
+  assert.deepEqual(warned, [['_auth_failure_handler_', expected]])
+})
