@@ -2,13 +2,13 @@
  * Loads the named endpoints of a home, `synapse-configs/default/endpoints/*.xml`, and templates of endpoints. A faulty
  * file is replaced by the active one of its name, and reported.
  */
-import { readdirSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import type { Diagnostics } from '../config/diagnostics.ts'
 import { labelOf, readSource, type SourceFile } from '../config/source-file.ts'
 import { type EndpointLookup, withMembers } from './endpoint-groups.ts'
 import type { EndpointForm } from './endpoint-plan.ts'
 import type { Expand } from './endpoint-templates.ts'
+import { EXTENSION, FILES_MAX, folderOf, placesOf, stemsIn } from './home-folders.ts'
 import { sequenceNameIn } from './sequence-name.ts'
 import { templateName } from './templates.ts'
 
@@ -35,13 +35,6 @@ export interface EndpointFiles extends ReadonlyMap<string, EndpointFile> {
 
 export const NO_ENDPOINT_FILES: EndpointFiles = new Map()
 
-const ENDPOINTS = join('synapse-configs', 'default', 'endpoints')
-/** In the home itself or, as on the reference platform, below it. */
-const FOLDERS = [ENDPOINTS, join('repository', 'deployment', 'server', ENDPOINTS)]
-const TEMPLATES = join('synapse-configs', 'default', 'templates')
-const TEMPLATE_FOLDERS = [TEMPLATES, join('repository', 'deployment', 'server', TEMPLATES)]
-const EXTENSION = '.xml'
-const FILES_MAX = 256
 const FILE_BYTES_MAX = 256 * 1024
 
 /** What files make of the endpoints that they name. */
@@ -66,12 +59,9 @@ export async function loadEndpoints(
   diagnostics: Diagnostics,
 ): Promise<EndpointFiles> {
   const templates = await loadTemplates(home, active.templates ?? new Map(), diagnostics)
-  const [folder, ignored] = FOLDERS.map(it => resolve(home, it)).filter(it => namesIn(it) !== undefined)
+  const folder = folderOf('endpoints', home, isReadable, diagnostics)
   if (folder === undefined) return templates.size === 0 ? NO_ENDPOINT_FILES : Object.assign(new Map(), { templates })
-  if (ignored !== undefined) {
-    diagnostics.warn(labelOf(ignored), '', `is ignored, because ${labelOf(folder)} exists`, '')
-  }
-  const names = namesIn(folder)!
+  const names = stemsIn(folder)
   if (names.length > FILES_MAX) {
     diagnostics.error(labelOf(folder), '', `holds more than ${FILES_MAX} endpoints`, 'the last of them are ignored')
   }
@@ -91,8 +81,8 @@ async function loadTemplates(
   diagnostics: Diagnostics,
 ): Promise<ReadonlyMap<string, TemplateFile>> {
   const templates = new Map<string, TemplateFile>()
-  const folder = TEMPLATE_FOLDERS.map(it => resolve(home, it)).find(it => namesIn(it) !== undefined)
-  for (const stem of folder === undefined ? [] : namesIn(folder)!.slice(0, FILES_MAX)) {
+  const folder = placesOf('templates', home).find(isReadable)
+  for (const stem of folder === undefined ? [] : stemsIn(folder).slice(0, FILES_MAX)) {
     const source = readSource(join(folder!, stem + EXTENSION), FILE_BYTES_MAX)
     if (source === undefined || source.error !== undefined || !isEndpointTemplate(source.text)) continue
     const { label, text } = source
@@ -171,12 +161,11 @@ async function readFile(
   return form === undefined ? undefined : { label, text, form, parsed: form }
 }
 
-/** Sorted names of the files without extension; undefined where there is no such folder. */
-function namesIn(folder: string): readonly string[] | undefined {
+function isReadable(folder: string): boolean {
   try {
-    const files = readdirSync(folder).filter(name => name.endsWith(EXTENSION) && !name.startsWith('.'))
-    return files.map(name => name.slice(0, -EXTENSION.length)).sort()
+    stemsIn(folder)
+    return true
   } catch {
-    return undefined
+    return false
   }
 }

@@ -6,13 +6,8 @@ import { isSafeTokenUrl } from '../apis/endpoint-security.ts'
 import type { XmlElement } from '../config/xml.ts'
 import { isToken } from '../http1/token.ts'
 import { isFieldText } from '../http1/writer.ts'
+import type { ElementParser } from './element-parser.ts'
 import type { EndpointOAuth } from './endpoint-plan.ts'
-import type { SequenceParser } from './sequence-parser.ts'
-
-type Parser = Pick<
-  SequenceParser,
-  'error' | 'warn' | 'checkAttributes' | 'checkElements' | 'checkNoText' | 'only' | 'required' | 'expressionIn'
->
 
 const GRANTS = ['authorizationCode', 'clientCredentials', 'passwordCredentials']
 /** Elements of every grant. */
@@ -35,7 +30,7 @@ const OWN_FIELDS = [
 const HOW_TO_SET = "write it, or read a variable of the environment: {get-property('env', 'NAME')}"
 
 /** Undefined after an error. */
-export function parseOAuth(element: XmlElement, parser: Parser): EndpointOAuth | undefined {
+export function parseOAuth(element: XmlElement, parser: ElementParser): EndpointOAuth | undefined {
   parser.checkElements(element, GRANTS)
   const [grant, other] = element.children
   if (grant === undefined) return parser.error(element, '', 'is empty', `add one of ${GRANTS.join(', ')}`)
@@ -75,7 +70,7 @@ export function parseOAuth(element: XmlElement, parser: Parser): EndpointOAuth |
 }
 
 /** Text of a child, or the variable of the environment that it names. */
-function textIn(parent: XmlElement, name: string, max: number, parser: Parser): string | undefined {
+function textIn(parent: XmlElement, name: string, max: number, parser: ElementParser): string | undefined {
   const child = parser.only(parent, name)
   const text = child === undefined ? undefined : givenIn(child, parser)
   if (child !== undefined && text === undefined) return undefined
@@ -84,7 +79,7 @@ function textIn(parent: XmlElement, name: string, max: number, parser: Parser): 
   return parser.error(child!, '', `is longer than ${max} characters`, HOW_TO_SET)
 }
 
-function givenIn(element: XmlElement, parser: Parser): string | undefined {
+function givenIn(element: XmlElement, parser: ElementParser): string | undefined {
   parser.checkElements(element, [])
   const text = element.text.trim()
   const inner = text.startsWith('${') ? text : /^\{([\s\S]*)\}$/.exec(text)?.[1]
@@ -100,7 +95,7 @@ function givenIn(element: XmlElement, parser: Parser): string | undefined {
   return parser.error(element, '', `reads ${expression.name}, which is not set`, 'set the variable of the environment')
 }
 
-function parseUrl(parent: XmlElement, parser: Parser): string | undefined {
+function parseUrl(parent: XmlElement, parser: ElementParser): string | undefined {
   const url = textIn(parent, 'tokenUrl', CHARS_MAX, parser)
   if (url === undefined || isSafeTokenUrl(url)) return url
   const expected = 'must be https, or lead to this machine, and hold no credentials'
@@ -108,7 +103,7 @@ function parseUrl(parent: XmlElement, parser: Parser): string | undefined {
 }
 
 /** Whether the client names itself in the form, not in Authorization. */
-function parseMode(parent: XmlElement, parser: Parser): boolean | undefined {
+function parseMode(parent: XmlElement, parser: ElementParser): boolean | undefined {
   const child = parser.only(parent, 'authMode')
   const mode = (child?.text ?? '').trim().toLowerCase()
   if (['', 'header', 'payload'].includes(mode)) return mode === 'payload'
@@ -119,7 +114,7 @@ function parseMode(parent: XmlElement, parser: Parser): boolean | undefined {
 function parseEntries(
   parent: XmlElement | undefined,
   kind: 'parameter' | 'header',
-  parser: Parser,
+  parser: ElementParser,
 ): Readonly<Record<string, string>> | undefined {
   if (parent === undefined) return {}
   parser.checkElements(parent, [kind])

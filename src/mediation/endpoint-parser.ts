@@ -8,6 +8,7 @@ import {
 } from '../apis/api-definition.ts'
 import { urlViolation } from '../apis/endpoint-url.ts'
 import type { XmlElement } from '../config/xml.ts'
+import type { ElementParser } from './element-parser.ts'
 import { groupOf, NO_LIST, withProperties } from './endpoint-groups.ts'
 import {
   type EndpointAddress,
@@ -22,25 +23,8 @@ import {
 } from './endpoint-plan.ts'
 import { parseAuthentication, parseEndpointProperty } from './endpoint-properties.ts'
 import { INERT_ATTRIBUTES, parseSettings } from './endpoint-settings.ts'
-import type { SequenceParser } from './sequence-parser.ts'
 
 /** The part of a parser that endpoints use. */
-type Parser = Pick<
-  SequenceParser,
-  | 'error'
-  | 'warn'
-  | 'checkAttributes'
-  | 'checkElements'
-  | 'checkNoText'
-  | 'only'
-  | 'required'
-  | 'choice'
-  | 'flag'
-  | 'valueOrExpression'
-  | 'textOrExpression'
-  | 'expressionIn'
->
-
 const FORMS = ['address', 'http', 'default', 'failover', 'loadbalance', 'wsdl', 'recipientlist', 'dynamicLoadbalance']
 /** Formats as documents write them; `leave-as-is`, `rest` and none keep the content of the message. */
 const FORMATS: Readonly<Record<string, EndpointFormat>> = {
@@ -74,7 +58,7 @@ const KEPT_MAX = 128
  */
 export function parseSequenceEndpoint(
   element: XmlElement,
-  parser: Parser,
+  parser: ElementParser,
   mayBeFound: boolean,
 ): SequenceEndpoint | undefined {
   if (element.has('template')) {
@@ -101,12 +85,12 @@ export function parseSequenceEndpoint(
   return mayBeFound ? { name, form: null } : { name, form: null, takesOne: true }
 }
 
-function refuseList(element: XmlElement, parser: Parser): undefined {
+function refuseList(element: XmlElement, parser: ElementParser): undefined {
   return parser.error(element, '', NO_LIST.expected, NO_LIST.hint)
 }
 
 /** `<endpoint template="…" uri="…">` with its parameters. */
-function parseTemplateUse(element: XmlElement, parser: Parser): EndpointForm | undefined {
+function parseTemplateUse(element: XmlElement, parser: ElementParser): EndpointForm | undefined {
   parser.checkAttributes(element, ['template', 'name', 'uri'])
   parser.checkElements(element, ['parameter'])
   parser.checkNoText(element)
@@ -127,14 +111,14 @@ function parseTemplateUse(element: XmlElement, parser: Parser): EndpointForm | u
 }
 
 /** The endpoint of a template, with its parameters in place. */
-export function parseInstance(element: XmlElement, parser: Parser): EndpointForm | undefined {
+export function parseInstance(element: XmlElement, parser: ElementParser): EndpointForm | undefined {
   parser.checkAttributes(element, ['name'])
   parser.checkNoText(element)
   return parseForm(element, parser, 'file')
 }
 
 /** Name of the file of an endpoint. */
-function parseKey(element: XmlElement, parser: Parser): string | undefined {
+function parseKey(element: XmlElement, parser: ElementParser): string | undefined {
   const name = parser.required(element, 'key')
   if (name === undefined || !/[{}:/]/.test(name)) return name
   return parser.error(element, 'key', 'expected the name of an endpoint', 'write the name of its file', name)
@@ -146,7 +130,7 @@ export function endpointOfUrl(
   attribute: string,
   given: string,
   method: string,
-  parser: Parser,
+  parser: ElementParser,
 ): SequenceEndpoint | undefined {
   const address = addressOf(given.trim(), false, LONE_ENDPOINT_SETTINGS)
   if (typeof address === 'string') {
@@ -157,7 +141,7 @@ export function endpointOfUrl(
 }
 
 /** The root of a file of endpoints. */
-export function parseNamedEndpoint(root: XmlElement, name: string, parser: Parser): EndpointForm | undefined {
+export function parseNamedEndpoint(root: XmlElement, name: string, parser: ElementParser): EndpointForm | undefined {
   const isInstance = root.has('template')
   if (!isInstance) parser.checkAttributes(root, ['name'])
   parser.checkNoText(root)
@@ -184,7 +168,7 @@ function nameOf(form: EndpointForm): string {
 /** Where an endpoint stands: in a group it may be out of use for longer, because there are others. */
 type Place = 'sequence' | 'file' | 'member'
 
-function parseForm(endpoint: XmlElement, parser: Parser, place: Place): EndpointForm | undefined {
+function parseForm(endpoint: XmlElement, parser: ElementParser, place: Place): EndpointForm | undefined {
   const given = endpoint.children.filter(({ name }) => name === 'property')
   const properties = given.map(property => parseEndpointProperty(property, parser))
   const form = parseOwnForm(endpoint, parser, place)
@@ -192,7 +176,7 @@ function parseForm(endpoint: XmlElement, parser: Parser, place: Place): Endpoint
   return form === undefined || known.length < properties.length ? undefined : withProperties(form, known)
 }
 
-function parseOwnForm(endpoint: XmlElement, parser: Parser, place: Place): EndpointForm | undefined {
+function parseOwnForm(endpoint: XmlElement, parser: ElementParser, place: Place): EndpointForm | undefined {
   const [element, ...others] = endpoint.children.filter(({ name }) => name !== 'description' && name !== 'property')
   if (element === undefined) {
     const forms = '<address>, <http>, <default>, <failover>, <loadbalance> or <recipientlist>'
@@ -218,7 +202,7 @@ function parseOwnForm(endpoint: XmlElement, parser: Parser, place: Place): Endpo
 
 // ---- forms ----------------------------------------------------------------------------------------------------------
 
-function parseDefault(element: XmlElement, parser: Parser): EndpointForm | undefined {
+function parseDefault(element: XmlElement, parser: ElementParser): EndpointForm | undefined {
   const settings = parseSettings(element, parser)?.alone
   const format = parseFormat(element, parser)
   parser.checkAttributes(element, ['format', ...INERT_ATTRIBUTES])
@@ -226,7 +210,7 @@ function parseDefault(element: XmlElement, parser: Parser): EndpointForm | undef
   return { method: format === 'get' ? 'GET' : '', format, appendsPath: false, address: { kind: 'message', settings } }
 }
 
-function parseSingle(element: XmlElement, parser: Parser, place: Place): EndpointForm | undefined {
+function parseSingle(element: XmlElement, parser: ElementParser, place: Place): EndpointForm | undefined {
   const isHttp = element.name === 'http'
   const attribute = isHttp ? 'uri-template' : 'uri'
   parser.checkAttributes(element, [...(isHttp ? ['uri-template', 'method'] : ['uri', 'format']), ...INERT_ATTRIBUTES])
@@ -296,7 +280,7 @@ function templatePieces(origin: string, text: string): readonly TemplatePiece[] 
   return pieces.some(piece => typeof piece === 'string' && /[{}]/.test(piece)) ? 'has a "{" without its "}"' : pieces
 }
 
-function parseGroup(element: XmlElement, parser: Parser): EndpointForm | undefined {
+function parseGroup(element: XmlElement, parser: ElementParser): EndpointForm | undefined {
   const isFailover = element.name === 'failover'
   parser.checkAttributes(element, isFailover ? [] : ['algorithm', 'failover', 'policy'])
   const algorithm = isFailover ? 'round_robin' : parseAlgorithm(element, parser)
@@ -315,7 +299,7 @@ function parseGroup(element: XmlElement, parser: Parser): EndpointForm | undefin
 }
 
 /** `<recipientlist>`: endpoints, `<member>`s, or one `<endpoints>` whose value has the addresses. */
-function parseRecipients(element: XmlElement, parser: Parser): EndpointForm | undefined {
+function parseRecipients(element: XmlElement, parser: ElementParser): EndpointForm | undefined {
   parser.checkAttributes(element, [])
   const dynamic = parser.only(element, 'endpoints')
   if (dynamic !== undefined) {
@@ -332,7 +316,7 @@ function parseRecipients(element: XmlElement, parser: Parser): EndpointForm | un
   return parser.error(element, '', `expected 1 to ${RECIPIENTS_MAX} recipients`, hint)
 }
 
-function parseListed(element: XmlElement, parser: Parser): EndpointForm | undefined {
+function parseListed(element: XmlElement, parser: ElementParser): EndpointForm | undefined {
   parser.checkAttributes(element, ['value', 'max-cache'])
   parser.checkElements(element, [])
   const list = parser.textOrExpression(element, 'value')
@@ -356,7 +340,7 @@ function unresolved(group: GroupAddress): EndpointForm {
   return { method: '', format: 'kept', appendsPath: false, address: { kind: 'group', ...group } }
 }
 
-function parseAlgorithm(element: XmlElement, parser: Parser): EndpointsDefinition['algorithm'] | undefined {
+function parseAlgorithm(element: XmlElement, parser: ElementParser): EndpointsDefinition['algorithm'] | undefined {
   const given = element.attribute('algorithm')
   const name = given.slice(given.lastIndexOf('.') + 1)
   if (given === '') return 'round_robin'
@@ -365,7 +349,7 @@ function parseAlgorithm(element: XmlElement, parser: Parser): EndpointsDefinitio
 }
 
 /** An endpoint of a group, or the key of a file. */
-function groupMember(element: XmlElement, parser: Parser): EndpointForm | string | undefined {
+function groupMember(element: XmlElement, parser: ElementParser): EndpointForm | string | undefined {
   if (element.name !== 'endpoint') {
     const hint = element.name === 'session' ? 'backends must share their sessions' : 'write <endpoint>'
     return parser.error(element, '', 'is not supported in a group', hint)
@@ -380,7 +364,7 @@ function groupMember(element: XmlElement, parser: Parser): EndpointForm | string
 }
 
 /** `<member hostName httpPort httpsPort>`. */
-function hostMember(element: XmlElement, parser: Parser): EndpointForm | undefined {
+function hostMember(element: XmlElement, parser: ElementParser): EndpointForm | undefined {
   parser.checkAttributes(element, ['hostName', 'httpPort', 'httpsPort'])
   const host = parser.required(element, 'hostName')
   const [http, https] = [element.attribute('httpPort'), element.attribute('httpsPort')]
@@ -391,7 +375,7 @@ function hostMember(element: XmlElement, parser: Parser): EndpointForm | undefin
   return { method: '', format: 'kept', appendsPath: true, address: single(url, DEFAULT_ENDPOINT_SETTINGS) }
 }
 
-function parseFormat(element: XmlElement, parser: Parser): EndpointFormat | undefined {
+function parseFormat(element: XmlElement, parser: ElementParser): EndpointFormat | undefined {
   const format = parser.choice(element, 'format', Object.keys(FORMATS), 'leave-as-is')
   return format === undefined ? undefined : FORMATS[format]
 }

@@ -1,28 +1,14 @@
 /** Properties that an endpoint sets on the requests for it, and `<authentication>`, which sets Authorization. */
 import type { XmlElement } from '../config/xml.ts'
+import type { ElementParser } from './element-parser.ts'
 import { parseOAuth } from './endpoint-oauth.ts'
 import type { EndpointForm, EndpointProperty } from './endpoint-plan.ts'
 import type { Expression } from './expression.ts'
 import { compileExpression, type Evaluate } from './expression-compiler.ts'
 import { type Message, SCOPES } from './message.ts'
-import type { SequenceParser } from './sequence-parser.ts'
-
-type Parser = Pick<
-  SequenceParser,
-  | 'error'
-  | 'warn'
-  | 'checkAttributes'
-  | 'checkElements'
-  | 'checkNoText'
-  | 'only'
-  | 'required'
-  | 'choice'
-  | 'valueOrExpression'
-  | 'expressionIn'
->
 
 /** `<property>` within `<endpoint>`. Undefined after an error. */
-export function parseEndpointProperty(element: XmlElement, parser: Parser): EndpointProperty | undefined {
+export function parseEndpointProperty(element: XmlElement, parser: ElementParser): EndpointProperty | undefined {
   parser.checkAttributes(element, ['name', 'value', 'expression', 'scope', 'type'])
   parser.checkElements(element, [])
   const name = parser.required(element, 'name')
@@ -36,7 +22,7 @@ export function parseEndpointProperty(element: XmlElement, parser: Parser): Endp
 type Authentication = Pick<EndpointForm, 'properties' | 'oauth'>
 
 /** `<authentication>` within `<http>`. Undefined after an error. No diagnostic shows user or password. */
-export function parseAuthentication(element: XmlElement, parser: Parser): Authentication | undefined {
+export function parseAuthentication(element: XmlElement, parser: ElementParser): Authentication | undefined {
   parser.checkElements(element, ['basicAuth', 'oauth'])
   const [token, basic] = [parser.only(element, 'oauth'), parser.only(element, 'basicAuth')]
   if (token !== undefined && basic !== undefined) {
@@ -51,7 +37,7 @@ export function parseAuthentication(element: XmlElement, parser: Parser): Authen
   return property === undefined ? undefined : { properties: [property] }
 }
 
-function parseBasic(basic: XmlElement, parser: Parser): EndpointProperty | undefined {
+function parseBasic(basic: XmlElement, parser: ElementParser): EndpointProperty | undefined {
   parser.checkElements(basic, ['username', 'password'])
   const [user, password] = ['username', 'password'].map(name => textOf(basic, name, parser))
   if (user === undefined || password === undefined) return undefined
@@ -62,7 +48,7 @@ function parseBasic(basic: XmlElement, parser: Parser): EndpointProperty | undef
 }
 
 /** Text of a child; all of it in `{…}` or `${…}` is an expression. */
-function textOf(parent: XmlElement, name: string, parser: Parser): Expression | undefined {
+function textOf(parent: XmlElement, name: string, parser: ElementParser): Expression | undefined {
   const child = parser.only(parent, name)
   const text = child?.text.trim() ?? ''
   if (child === undefined || text === '') return parser.error(parent, name, 'is missing', 'add it')

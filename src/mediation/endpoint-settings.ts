@@ -1,9 +1,7 @@
 /** Settings of an endpoint in a sequence: time-outs, suspension, and elements without effect. */
 import { DEFAULT_ENDPOINT_SETTINGS, type EndpointSettings, LONE_ENDPOINT_SETTINGS } from '../apis/api-definition.ts'
 import type { XmlElement } from '../config/xml.ts'
-import type { SequenceParser } from './sequence-parser.ts'
-
-type Parser = Pick<SequenceParser, 'error' | 'warn' | 'checkElements' | 'only'>
+import type { ElementParser } from './element-parser.ts'
 
 /** Children of an endpoint that sets time-outs and suspension. */
 const SETTINGS = ['timeout', 'suspendOnFailure', 'markForSuspension', 'retryConfig', 'enableAddressing']
@@ -21,7 +19,7 @@ interface Settings {
 /** Returns undefined after an error. `others`: further elements that the endpoint may have. */
 export function parseSettings(
   element: XmlElement,
-  parser: Parser,
+  parser: ElementParser,
   others: readonly string[] = [],
 ): Settings | undefined {
   const security = parser.only(element, 'enableSec')
@@ -65,7 +63,7 @@ export function parseSettings(
   }
 }
 
-function warnOfInert(element: XmlElement, parser: Parser): void {
+function warnOfInert(element: XmlElement, parser: ElementParser): void {
   for (const name of INERT_ATTRIBUTES) {
     const isInEffect = element.attribute(name).toLowerCase() === WITHOUT_EFFECT[name].toLowerCase()
     if (element.has(name) && !isInEffect) parser.warn(element, name, 'has no effect', 'remove it')
@@ -85,7 +83,12 @@ function textOf(parent: XmlElement | undefined, name: string): string {
 }
 
 /** Returns undefined for the default: for empty text and -1, as in exports, and after an error. */
-function parseCount(parent: XmlElement | undefined, name: string, max: number, parser: Parser): number | undefined {
+function parseCount(
+  parent: XmlElement | undefined,
+  name: string,
+  max: number,
+  parser: ElementParser,
+): number | undefined {
   const text = textOf(parent, name)
   if (parent === undefined || text === '' || text === '-1') return undefined
   const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
@@ -94,7 +97,7 @@ function parseCount(parent: XmlElement | undefined, name: string, max: number, p
 }
 
 /** Returns undefined as `parseCount` does. */
-function parseFactor(parent: XmlElement | undefined, parser: Parser): number | undefined {
+function parseFactor(parent: XmlElement | undefined, parser: ElementParser): number | undefined {
   const text = textOf(parent, 'progressionFactor')
   if (parent === undefined || text === '' || text === '-1') return undefined
   const factor = /^\d{1,6}(\.\d{1,6})?$/.test(text) ? Number(text) : 0
@@ -102,7 +105,7 @@ function parseFactor(parent: XmlElement | undefined, parser: Parser): number | u
   return parser.error(parent, 'progressionFactor', 'expected a number of at least 1', 'write 1 for equal lengths', text)
 }
 
-function parseCodes(parent: XmlElement | undefined, parser: Parser): readonly number[] {
+function parseCodes(parent: XmlElement | undefined, parser: ElementParser): readonly number[] {
   const codes = textOf(parent, 'errorCodes').split(/[\s,]+/)
   return codes.flatMap(code => {
     if (code === '') return []

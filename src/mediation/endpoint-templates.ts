@@ -3,14 +3,12 @@
  * a parameter. `<endpoint template="…">` makes an endpoint of one. Runs in the primary.
  */
 import { Diagnostics } from '../config/diagnostics.ts'
-import { parseXml, type XmlElement } from '../config/xml.ts'
+import type { XmlElement } from '../config/xml.ts'
+import { ElementParser, parseRoot } from './element-parser.ts'
 import type { GroupViolation } from './endpoint-groups.ts'
 import { parseInstance } from './endpoint-parser.ts'
 import type { EndpointForm, TemplateInstance } from './endpoint-plan.ts'
 import { loadExpressionSyntax } from './expression-syntax.ts'
-import { SEQUENCE_NAMESPACE } from './functions.ts'
-import { MEDIATORS } from './mediators/list.ts'
-import { BOUNDS, SequenceParser } from './sequence-parser.ts'
 
 /** Makes endpoints of a template. Returns why values make none. */
 export type Expand = (given: TemplateInstance['given']) => EndpointForm | GroupViolation
@@ -26,14 +24,10 @@ export async function parseEndpointTemplate(
   diagnostics: Diagnostics,
 ): Promise<Expand | undefined> {
   const before = diagnostics.errors.length
-  const root = await parseXml(text, label, 'template', diagnostics, BOUNDS)
+  const root = await parseRoot(text, label, 'template', diagnostics)
   if (root === undefined) return undefined
-  if (root.namespace !== SEQUENCE_NAMESPACE) {
-    const hint = `add xmlns="${SEQUENCE_NAMESPACE}"`
-    return diagnostics.error(root.where, 'xmlns', 'is not that of the sequence language', hint)
-  }
   const syntax = await loadExpressionSyntax()
-  const parser = new SequenceParser(MEDIATORS, syntax, diagnostics)
+  const parser = new ElementParser(syntax, diagnostics)
   const parameters = parseHead(root, parser)
   const endpoint = parser.only(root, 'endpoint')
   if (endpoint?.has('template')) parser.error(endpoint, 'template', 'is not supported in a template', 'write it out')
@@ -46,7 +40,7 @@ export async function parseEndpointTemplate(
     if (known !== undefined) return known
     const found = new Diagnostics()
     const values: Values = new Map([...NOTHING_GIVEN, ...parameters, ...Object.entries(given)])
-    const form = instanceOf(name, endpoint, values, found, new SequenceParser(MEDIATORS, syntax, found))
+    const form = instanceOf(name, endpoint, values, found, new ElementParser(syntax, found))
     if (kept.size >= INSTANCES_MAX) kept.clear()
     kept.set(key, form)
     return form
@@ -61,7 +55,7 @@ const NOTHING_GIVEN: readonly (readonly [string, string | null])[] = [
   ['uri', null],
 ]
 
-function parseHead(root: XmlElement, parser: SequenceParser): readonly (readonly [string, string | null])[] {
+function parseHead(root: XmlElement, parser: ElementParser): readonly (readonly [string, string | null])[] {
   parser.checkAttributes(root, ['name'])
   parser.checkElements(root, ['parameter', 'endpoint'])
   parser.checkNoText(root)
@@ -81,7 +75,7 @@ function instanceOf(
   endpoint: XmlElement,
   values: Values,
   found: Diagnostics,
-  parser: SequenceParser,
+  parser: ElementParser,
 ): EndpointForm | GroupViolation {
   const missing = new Set<string>()
   // The longest name comes first: one may begin another one.

@@ -3,13 +3,14 @@
  * the package for each name without a file. A faulty file is replaced by the active sequence of its name, else by the
  * default one: an error in the wording of faults must not stop the gateway.
  */
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { abbreviatedList, type Diagnostic, Diagnostics, formatValue } from '../config/diagnostics.ts'
 import { labelOf, readSource, type SourceFile } from '../config/source-file.ts'
 import { type EndpointFiles, isEndpointTemplate, loadEndpoints, lookupIn, NO_ENDPOINT_FILES } from './endpoint-files.ts'
 import { missingFile, NO_LIST, withMembers } from './endpoint-groups.ts'
+import { EXTENSION, entriesOf, exists, FILES_MAX, folderOf, isSequenceFile, pathOf, stemsIn } from './home-folders.ts'
 import { sequenceNameIn } from './sequence-name.ts'
 import type { SequencePlan } from './sequence-plan.ts'
 import { missingParameter, templateKey, templateName, unknownParameters } from './templates.ts'
@@ -51,11 +52,7 @@ export function isOfFlow(name: string): boolean {
 /** Ends of the names of sequences that run on requests and responses, and so never word a fault. */
 const EXTENSION_NAME = /--(?:In|Out)$/
 
-const SEQUENCES = join('synapse-configs', 'default', 'sequences')
-/** In the home itself or, as on the reference platform, below it. */
-const FOLDERS = [SEQUENCES, join('repository', 'deployment', 'server', SEQUENCES)]
-const TEMPLATES = join('synapse-configs', 'default', 'templates')
-const TEMPLATE_FOLDERS = [TEMPLATES, join('repository', 'deployment', 'server', TEMPLATES)]
+const SEQUENCES = pathOf('sequences')
 /** Each tenant of the reference platform has sequences of its own there. */
 const TENANTS = join('repository', 'tenants')
 /** Tenants that a warning names. */
@@ -63,8 +60,6 @@ const TENANTS_SHOWN = 5
 const DEFAULTS = fileURLToPath(new URL(`../../conf/${SEQUENCES}`, import.meta.url))
 /** Plans of the default sequences, written by `npm run sequences`: a start need not load the XML and XPath parsers. */
 const PARSED = fileURLToPath(new URL('../../conf/synapse-configs/default/parsed-sequences.json', import.meta.url))
-const EXTENSION = '.xml'
-const FILES_MAX = 256
 const FILE_BYTES_MAX = 1024 * 1024
 /**
  * Request fields that the sequences of faults and of WebSocket handshakes may read together: each is captured from
@@ -75,8 +70,8 @@ const REQUEST_FIELDS_MAX = 64
 /** `active`: replacements for faulty files; an unchanged file is not parsed again. */
 export async function loadSequences(home: string, active: SequenceSet = NO_SEQUENCES): Promise<SequenceSet> {
   const diagnostics = new Diagnostics()
-  const folder = folderOf(FOLDERS, home, diagnostics)
-  const templates = folderOf(TEMPLATE_FOLDERS, home, diagnostics)
+  const folder = folderOf('sequences', home, exists, diagnostics)
+  const templates = folderOf('templates', home, exists, diagnostics)
   const folders = [folder, templates].filter(it => it !== undefined)
   warnOfTenants(home, diagnostics)
   const own = await ownFiles(folders, active, diagnostics)
@@ -117,15 +112,6 @@ type Texts = ReadonlyMap<string, { readonly text: string }>
 function changedNames(active: Texts, next: Texts): readonly string[] {
   const names = [...new Set([...active.keys(), ...next.keys()])]
   return names.filter(name => active.get(name)?.text !== next.get(name)?.text).sort()
-}
-
-/** Undefined: the home has no such folder. */
-function folderOf(choices: readonly string[], home: string, diagnostics: Diagnostics): string | undefined {
-  const [folder, ignored] = choices.map(it => resolve(home, it)).filter(isThere)
-  if (folder !== undefined && ignored !== undefined) {
-    diagnostics.warn(labelOf(ignored), '', `is ignored, because ${labelOf(folder)} exists`, '')
-  }
-  return folder
 }
 
 function warnOfTenants(home: string, diagnostics: Diagnostics): void {
@@ -378,35 +364,10 @@ async function parsedFile(
   return plan === undefined ? null : { label, text, plan }
 }
 
-/** Sorted names in a folder; empty for none that can be read. */
-function entriesOf(folder: string): readonly string[] {
-  try {
-    return readdirSync(folder).sort()
-  } catch {
-    return []
-  }
-}
-
-function isSequenceFile(name: string): boolean {
-  return name.endsWith(EXTENSION) && !name.startsWith('.')
-}
-
-/** An unreadable folder is there, too. */
-function isThere(folder: string): boolean {
-  try {
-    readdirSync(folder)
-    return true
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    return code !== 'ENOENT' && code !== 'ENOTDIR'
-  }
-}
-
 /** Sorted names of the files without extension. Undefined, with an error, where the folder cannot be read. */
 function namesIn(folder: string, diagnostics: Diagnostics): readonly string[] | undefined {
   try {
-    const files = readdirSync(folder).filter(isSequenceFile)
-    const names = files.map(name => name.slice(0, -EXTENSION.length)).sort()
+    const names = stemsIn(folder)
     if (names.length <= FILES_MAX) return names
     diagnostics.error(labelOf(folder), '', `holds more than ${FILES_MAX} sequences`, 'the last of them are ignored')
     return names.slice(0, FILES_MAX)

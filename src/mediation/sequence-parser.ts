@@ -1,28 +1,21 @@
-/** Parses sequence files, in the primary: elements to plans, with helpers and the common errors of all mediators. */
+/** Parses files of sequences, templates and endpoints, in the primary: elements to plans. */
 import type { Diagnostics } from '../config/diagnostics.ts'
 import { nearest } from '../config/nearest.ts'
-import { parseXml, type XmlBounds, type XmlElement } from '../config/xml.ts'
+import type { XmlElement } from '../config/xml.ts'
+import { ElementParser, parseRoot } from './element-parser.ts'
 import { parseNamedEndpoint, parseSequenceEndpoint } from './endpoint-parser.ts'
 import type { EndpointForm, SequenceEndpoint } from './endpoint-plan.ts'
-import type { Expression } from './expression.ts'
-import { ExpressionParser } from './expression-parser.ts'
 import type { ExpressionSyntax } from './expression-syntax.ts'
 import { SEQUENCE_NAMESPACE } from './functions.ts'
 import type { AnyMediator } from './mediator.ts'
 import { MEDIATORS } from './mediators/list.ts'
-import { parsePattern } from './pattern.ts'
 import { copiesOf } from './flow-plan.ts'
 import type { Branch, MediatorPlan, SequencePlan, TemplateCall, TemplateParameter, UsedFile } from './sequence-plan.ts'
 import { templateKey, templateName } from './templates.ts'
 import { remedyOf } from './unsupported-mediators.ts'
-import { ARRAY_TARGET, element as xmlElement, selfContained, type XmlChild, type XmlElementNode } from './xml-tree.ts'
 
-export const BOUNDS: XmlBounds = { bytes: 1024 * 1024, elements: 10_000, depth: 100 }
-const GIVEN_LENGTH_MAX = 200
 /** Attributes of exported sequences without effect here: traces and statistics are configured for the gateway. */
 const WITHOUT_EFFECT = ['trace', 'statistics']
-/** Comments of the author. */
-const IGNORED = ['description']
 
 /**
  * Parses the file of a sequence or template. `name`: that of its plan, which the file must give. `label`: how
@@ -36,12 +29,8 @@ export async function parseSequence(
 ): Promise<SequencePlan | undefined> {
   const before = diagnostics.errors.length
   const template = templateName(name)
-  const root = await parseXml(text, label, template === undefined ? 'sequence' : 'template', diagnostics, BOUNDS)
+  const root = await parseRoot(text, label, template === undefined ? 'sequence' : 'template', diagnostics)
   if (root === undefined) return undefined
-  if (root.namespace !== SEQUENCE_NAMESPACE) {
-    const hint = `add xmlns="${SEQUENCE_NAMESPACE}"`
-    return diagnostics.error(root.where, 'xmlns', 'is not that of the sequence language', hint)
-  }
   const { loadExpressionSyntax } = await import('./expression-syntax.ts')
   const parser = new SequenceParser(MEDIATORS, await loadExpressionSyntax(), diagnostics)
   const steps = template === undefined ? parser.root(root, name) : parser.stepsOfTemplate(root, template)
@@ -64,19 +53,14 @@ export async function parseEndpointFile(
   diagnostics: Diagnostics,
 ): Promise<EndpointForm | undefined> {
   const before = diagnostics.errors.length
-  const root = await parseXml(text, label, 'endpoint', diagnostics, BOUNDS)
+  const root = await parseRoot(text, label, 'endpoint', diagnostics)
   if (root === undefined) return undefined
-  if (root.namespace !== SEQUENCE_NAMESPACE) {
-    const hint = `add xmlns="${SEQUENCE_NAMESPACE}"`
-    return diagnostics.error(root.where, 'xmlns', 'is not that of the sequence language', hint)
-  }
   const { loadExpressionSyntax } = await import('./expression-syntax.ts')
-  const form = parseNamedEndpoint(root, name, new SequenceParser(MEDIATORS, await loadExpressionSyntax(), diagnostics))
+  const form = parseNamedEndpoint(root, name, new ElementParser(await loadExpressionSyntax(), diagnostics))
   return diagnostics.errors.length > before ? undefined : form
 }
 
-export class SequenceParser {
-  readonly requestFields = new Set<string>()
+export class SequenceParser extends ElementParser {
   /** Names of the sequences that mediators run. */
   readonly calls = new Set<string>()
   /** Endpoints that mediators name or contain, by name. */
@@ -86,18 +70,13 @@ export class SequenceParser {
   readonly templateCalls: TemplateCall[] = []
   /** Parameters of the template; empty for a sequence. */
   readonly parameters: TemplateParameter[] = []
-  /** Names of the parameters that expressions may read; null in a sequence, which a template may run. */
-  #declared: readonly string[] | null = null
   /** Name of the sequence that runs when a mediator fails; '' for none. */
   onError = ''
   readonly #mediators: ReadonlyMap<string, AnyMediator>
-  readonly #diagnostics: Diagnostics
-  readonly #expressions: ExpressionParser
 
   constructor(mediators: readonly AnyMediator[], syntax: ExpressionSyntax, diagnostics: Diagnostics) {
+    super(syntax, diagnostics)
     this.#mediators = new Map(mediators.map(mediator => [mediator.name, mediator]))
-    this.#diagnostics = diagnostics
-    this.#expressions = new ExpressionParser(syntax, this.requestFields)
   }
 
   root(root: XmlElement, name: string): readonly MediatorPlan[] {
@@ -118,7 +97,7 @@ export class SequenceParser {
     for (const child of root.children) {
       if (child.name === 'parameter') this.parameters.push(...this.#parameter(child))
     }
-    this.#declared = this.parameters.map(parameter => parameter.name)
+    this.declared = this.parameters.map(parameter => parameter.name)
     const body = this.only(root, 'sequence')
     if (body === undefined) {
       this.error(root, '', 'has no <sequence>', 'add it')
@@ -144,7 +123,7 @@ export class SequenceParser {
   #head(root: XmlElement, name: string): void {
     this.checkAttributes(root, ['name', 'onError', ...WITHOUT_EFFECT])
     for (const attribute of WITHOUT_EFFECT.filter(attribute => isSwitchedOn(root, attribute))) {
-      this.#diagnostics.warn(root.where, `${root.qualifiedName}/${attribute}`, 'has no effect', 'remove it')
+      this.diagnostics.warn(root.where, `${root.qualifiedName}/${attribute}`, 'has no effect', 'remove it')
     }
     const given = this.required(root, 'name')
     if (given !== undefined && given !== name) {
@@ -198,7 +177,7 @@ export class SequenceParser {
       const plan = this.#mediator(element)
       const next = elements[at + 1]
       if ((plan?.mediator === 'respond' || plan?.mediator === 'drop') && next !== undefined) {
-        this.#diagnostics.warn(next.where, next.name, `is unreachable after <${plan.mediator}>`, 'remove it')
+        this.diagnostics.warn(next.where, next.name, `is unreachable after <${plan.mediator}>`, 'remove it')
       }
       return plan === undefined ? [] : [plan]
     })
@@ -228,177 +207,6 @@ export class SequenceParser {
     const hint = near === '' ? `known mediators are ${known.join(', ')}` : `<${near}>?`
     return this.error(element, '', 'is not a mediator', hint)
   }
-
-  /** `field`: an attribute or child of the element; '' for the element itself. */
-  error(element: XmlElement, field: string, expected: string, hint: string, given = ''): undefined {
-    const key = field === '' ? element.qualifiedName : `${element.qualifiedName}/${field}`
-    const shown = given.length > GIVEN_LENGTH_MAX ? `${given.slice(0, GIVEN_LENGTH_MAX)}...` : given
-    return this.#diagnostics.error(element.where, key, expected, hint, shown)
-  }
-
-  /** An error within the text of an element. `line`: that of the file. */
-  errorInText(element: XmlElement, line: number, expected: string, hint: string): undefined {
-    const where = element.where.replace(/\d+$/, String(line))
-    return this.#diagnostics.error(where, element.qualifiedName, expected, hint)
-  }
-
-  checkAttributes(element: XmlElement, known: readonly string[]): void {
-    for (const { name } of element.attributes) {
-      if (known.includes(name) || IGNORED.includes(name)) continue
-      const near = nearest(name, known)
-      const names = known.length === 0 ? 'it has none' : `known attributes are ${known.join(', ')}`
-      this.error(element, name, 'is an unknown attribute', near === '' ? names : `${near}?`)
-    }
-  }
-
-  /** Also refuses elements of other namespaces. */
-  checkElements(element: XmlElement, known: readonly string[]): void {
-    for (const child of element.children) {
-      if (known.includes(child.name) && child.namespace === SEQUENCE_NAMESPACE) continue
-      const names = known.length === 0 ? 'it has none' : `known elements are ${known.join(', ')}`
-      this.error(child, '', `is not an element of <${element.name}>`, names)
-    }
-  }
-
-  checkNoText(element: XmlElement): void {
-    if (element.nodes.some(node => typeof node === 'string' && node.trim() !== '')) {
-      this.error(element, '', 'contains text, which has no effect', 'remove the text')
-    }
-  }
-
-  /** The child of that name, which may occur once. */
-  only(element: XmlElement, name: string): XmlElement | undefined {
-    const [first, second] = element.children.filter(child => child.name === name)
-    if (second !== undefined) this.error(second, '', `is repeated in <${element.name}>`, 'remove one')
-    return first
-  }
-
-  required(element: XmlElement, attribute: string): string | undefined {
-    const given = element.attribute(attribute)
-    return given === '' ? this.error(element, attribute, 'is missing', 'add it') : given
-  }
-
-  /** One of the choices, in any case; `otherwise` without the attribute. */
-  choice<Choice extends string>(
-    element: XmlElement,
-    attribute: string,
-    choices: readonly Choice[],
-    otherwise: Choice,
-  ): Choice | undefined {
-    if (!element.has(attribute)) return otherwise
-    const given = element.attribute(attribute)
-    const found = choices.find(choice => choice.toLowerCase() === given.toLowerCase())
-    return found ?? this.error(element, attribute, `expected one of ${choices.join(', ')}`, 'correct it', given)
-  }
-
-  flag(element: XmlElement, attribute: string): boolean | undefined {
-    const given = this.choice(element, attribute, ['true', 'false'], 'false')
-    return given === undefined ? undefined : given === 'true'
-  }
-
-  /** Expression in a required attribute. */
-  expression(element: XmlElement, attribute: string): Expression | undefined {
-    const text = this.required(element, attribute)
-    return text === undefined ? undefined : this.expressionIn(element, text, attribute)
-  }
-
-  /** Expression that stands anywhere in the element. */
-  expressionIn(element: XmlElement, text: string, attribute = ''): Expression | undefined {
-    const { expression, why, hint } = this.#expressions.parse(text, prefix => element.namespaceOf(prefix))
-    for (const name of expression === undefined ? [] : this.#expressions.variables) {
-      // The environment of a process does not change.
-      if (process.env[name] !== undefined) continue
-      const remedy = "set it before the start, or correct the name: its value is ''"
-      this.warn(element, attribute, `reads ${name}, a variable of the environment that is not set`, remedy)
-    }
-    for (const name of this.#declared === null ? [] : this.#expressions.parameters) {
-      if (this.#declared!.includes(name)) continue
-      const declare = `add <parameter name="${name}"/>`
-      this.warn(element, attribute, `reads ${name}, which is no parameter of the template`, declare)
-    }
-    return expression ?? this.error(element, attribute, why, hint, text)
-  }
-
-  /** JSONPath in a required attribute, without `json-eval()` around it. */
-  jsonPath(element: XmlElement, attribute: string): Expression | undefined {
-    const text = this.required(element, attribute)
-    if (text === undefined) return undefined
-    const { expression, why, hint } = this.#expressions.parseJsonPath(text)
-    return expression ?? this.error(element, attribute, why, hint, text)
-  }
-
-  /** Requires exactly one of the attributes `value` and `expression`. */
-  valueOrExpression(element: XmlElement): Expression | undefined {
-    if (element.has('value') === element.has('expression')) {
-      return this.error(element, 'value', 'expected either value or expression', 'give one of them')
-    }
-    if (element.has('expression')) return this.expression(element, 'expression')
-    return { kind: 'literal', value: element.attribute('value') }
-  }
-
-  /** Text in a required attribute; all of it in `{…}` or `${…}` is an expression. */
-  textOrExpression(element: XmlElement, attribute: string): Expression | undefined {
-    const text = this.required(element, attribute)
-    if (text === undefined) return undefined
-    const inner = text.startsWith('${') ? text : /^\{([\s\S]*)\}$/.exec(text)?.[1]
-    return inner === undefined ? { kind: 'literal', value: text } : this.expressionIn(element, inner, attribute)
-  }
-
-  /** Text with any number of `${…}` in it. */
-  template(element: XmlElement, text: string): Expression | undefined {
-    const parts: Expression[] = []
-    let from = 0
-    for (let at = text.indexOf('${'); at !== -1; at = text.indexOf('${', from)) {
-      const end = endOfBraces(text, at + 2)
-      if (end === -1) return this.error(element, '', 'has an expression without its closing brace', 'close it', text)
-      const inner = this.expressionIn(element, text.slice(at, end))
-      if (inner === undefined) return undefined
-      parts.push({ kind: 'literal', value: text.slice(from, at) }, inner)
-      from = end
-    }
-    if (from === 0) return { kind: 'literal', value: text }
-    return { kind: 'call', name: 'concat', of: [...parts, { kind: 'literal', value: text.slice(from) }] }
-  }
-
-  /** The text with each `${…}` replaced by what `place` returns for its expression; undefined after an error. */
-  placeholders(element: XmlElement, text: string, place: (expression: Expression) => string): string | undefined {
-    let placed = ''
-    let from = 0
-    for (let at = text.indexOf('${'); at !== -1; at = text.indexOf('${', from)) {
-      const end = endOfBraces(text, at + 2)
-      if (end === -1) return this.error(element, '', 'has an expression without its closing brace', 'close it')
-      const inner = this.expressionIn(element, text.slice(at, end))
-      if (inner === undefined) return undefined
-      placed += text.slice(from, at) + place(inner)
-      from = end
-    }
-    return placed + text.slice(from)
-  }
-
-  /** A warning about a step that is taken all the same. */
-  warn(element: XmlElement, field: string, expected: string, hint: string): void {
-    const key = field === '' ? element.qualifiedName : `${element.qualifiedName}/${field}`
-    this.#diagnostics.warn(element.where, key, expected, hint)
-  }
-
-  /** Regular expression in a required attribute. */
-  pattern(element: XmlElement, attribute: string): string | undefined {
-    const text = this.required(element, attribute)
-    if (text === undefined) return undefined
-    const { pattern, why, hint } = parsePattern(text)
-    return pattern ?? this.error(element, attribute, why, hint, text)
-  }
-
-  /**
-   * The element as a tree of its own, with the namespace declarations that it uses. The default namespace of the
-   * sequence file is left out: authors who omit xmlns="" mean elements without a namespace.
-   */
-  tree(root: XmlElement): XmlElementNode {
-    return selfContained(plainTree(root), prefix => {
-      const namespace = root.namespaceOf(prefix)
-      return prefix === '' && namespace === SEQUENCE_NAMESPACE ? undefined : namespace
-    })
-  }
 }
 
 /** Gives mediators that make copies what follows them up to `<aggregate>`, because it runs on each copy. */
@@ -418,32 +226,6 @@ function withAggregates(plans: readonly MediatorPlan[]): readonly MediatorPlan[]
 
 function isCopier(plan: MediatorPlan): boolean {
   return copiesOf(plan) !== 'never'
-}
-
-/** Index behind the brace that closes one in front of `from`; -1 without it. */
-function endOfBraces(text: string, from: number): number {
-  let depth = 1
-  for (let at = from; at < text.length; at++) {
-    const character = text[at]!
-    if (character === '"' || character === "'") {
-      at = text.indexOf(character, at + 1)
-      if (at === -1) return -1
-    } else if (character === '{') depth++
-    else if (character === '}' && --depth === 0) return at + 1
-  }
-  return -1
-}
-
-function plainTree(node: XmlElement): XmlElementNode {
-  const attributes = [...node.declarations, ...node.attributes].map(({ name, value }) => [name, value] as const)
-  const hasElements = node.children.length > 0
-  const children = node.nodes.flatMap((child): readonly XmlChild[] => {
-    // White space between elements is layout of the file.
-    if (typeof child === 'string') return hasElements && child.trim() === '' ? [] : [child]
-    if (!('target' in child)) return [plainTree(child)]
-    return child.target === ARRAY_TARGET ? [{ arrayOf: child.data.trim() }] : []
-  })
-  return xmlElement(node.qualifiedName, children, attributes)
 }
 
 /** `disable` asks for what is the case anyway. */
