@@ -7,6 +7,7 @@ import { HttpClient } from '../../src/control/remote/http-client.ts'
 import type { EndpointForm } from '../../src/mediation/endpoint-plan.ts'
 import { parseEndpointFile } from '../../src/mediation/sequence-parser.ts'
 import { type FlowTexts, flowsOf } from '../harness/flows.ts'
+import { eventually } from '../harness/peers.ts'
 import { ScriptedControl } from '../harness/scripted-control.ts'
 import { planTokens, type Reaction, says, startBackend, startCallsOf } from '../harness/sequence-calls.ts'
 
@@ -198,5 +199,19 @@ for (const [what, token, cause] of [
       causes().join('\n'),
     )
     assert.ok(!JSON.stringify(gateway.reports).includes('cr-et'))
+  })
+}
+
+for (const property of [
+  '<property name="FORCE_SC_ACCEPTED" value="true" scope="axis2"/>',
+  '<property name="OUT_ONLY" value="true"/>',
+]) {
+  test(`${property}: the client gets 202 before the request, with its token, is answered`, async t => {
+    const flows = (http: string) => ({ request: `${property}<send>${within(http)}</send>` })
+    const { ask, backend } = await start(t, { flows, backend: () => null })
+    assert.deepEqual(await ask('POST /a/x', '{"n":1}'), [202, ''])
+    await eventually('the request has come', () => backend.received.length === 1)
+    const [{ head, body }] = backend.received as [(typeof backend.received)[number]]
+    assert.deepEqual([fieldOf(head, 'authorization'), body], ['Bearer t-1', '{"n":1}'])
   })
 }

@@ -74,7 +74,7 @@ export const send = mediator<SendSettings>({
       const chosen = choose(message)
       if (isList(chosen)) return sendToAll(message, chosen, context, exchange)
       // Only the task can send once more, with another token.
-      const isRetried = chosen?.form?.oauth !== undefined && !message.isSentByCopier
+      const isRetried = chosen?.form?.oauth !== undefined && !message.isSentByCopier && !isSentLater(message)
       const isExchanged = isAnswered && (endpoint !== null || !isResponse)
       if (isExchanged || isRetried) return exchange(message, chosen, '')
       if (receive !== undefined) context.warn('receive has no effect: a response without an endpoint is for the client')
@@ -85,3 +85,8 @@ export const send = mediator<SendSettings>({
     }
   },
 })
+
+/** The client has its 202 before a task in the background sends the message. */
+function isSentLater(message: Message): boolean {
+  return message.sendsLater !== '' && !message.isResponse && servicesOf(message).flow === 'request'
+}
