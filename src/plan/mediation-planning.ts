@@ -108,7 +108,9 @@ export function mediationPlan(
   const admitted = (own: FlowPlan): FlowPlan => (admission === undefined ? own : { ...own, needs: 'worker' })
   const flowsWith = (operation: FlowNames, readsFirst: boolean): FlowsPlan => {
     const requests = [...request, ...operation.request, ...last]
-    const checks = setsProperty(requests, lookup, FORCE_ERROR_ON_SOAP_FAULT) ? [SOAP_FAULT_CHECK.name] : []
+    // Handshakes have no body, and a worker cannot run on them (D269).
+    const mayCheck = !hasSockets(api) && setsProperty(requests, lookup, FORCE_ERROR_ON_SOAP_FAULT)
+    const checks = mayCheck ? [SOAP_FAULT_CHECK.name] : []
     return {
       request: admitted(flow(requests)),
       response: responseFlow([...checks, ...(readsFirst ? first.response : []), ...response, ...operation.response]),

@@ -179,6 +179,20 @@ test('D269: a response policy of a WebSocket API itself that makes a body is an 
   assert.deepEqual([errors.map(({ given }) => given), warnings], [['mine'], []])
 })
 
+test('D802: responses of WebSocket APIs are not checked for SOAP Faults, whoever asks for it', async t => {
+  const asks = '<property name="FORCE_ERROR_ON_SOAP_FAULT" value="true"/>'
+  const sequences = await home(t, { 'WSO2AM--Ext--In': asks })
+  for (const [url, checks] of [
+    ['wss://backend.test', ''],
+    ['http://backend.test', '--soap-fault-check--'],
+  ] as const) {
+    const endpoints = { ...NO_ENDPOINTS, endpoints: [{ url, settings: DEFAULT_ENDPOINT_SETTINGS }] }
+    const own = { ...api(null), endpoints }
+    assert.equal(names(mediationPlan(own, sequences, needsOf)?.flows)?.[1], checks)
+    assert.deepEqual(await checkHandshakes([own], sequences), { errors: [], warnings: [] })
+  }
+})
+
 const TARGET = '<target><sequence><send/></sequence></target>'
 const ASKING =
   '<target><sequence><send receive="all"><endpoint><address uri="http://h"/></endpoint></send></sequence></target>'
