@@ -120,8 +120,8 @@ export class ElementParser {
     return text === undefined ? undefined : this.expressionIn(element, text, attribute)
   }
 
-  /** Expression that stands anywhere in the element. */
-  expressionIn(element: XmlElement, text: string, attribute = ''): Expression | undefined {
+  /** Expression that stands anywhere in the element. `isSecret`: no diagnostic shows a part of it. */
+  expressionIn(element: XmlElement, text: string, attribute = '', isSecret = false): Expression | undefined {
     const { expression, why, hint } = this.#expressions.parse(text, prefix => element.namespaceOf(prefix))
     for (const name of expression === undefined ? [] : this.#expressions.variables) {
       // The environment of a process does not change.
@@ -133,6 +133,10 @@ export class ElementParser {
       if (this.declared!.includes(name)) continue
       const declare = `add <parameter name="${name}"/>`
       this.warn(element, attribute, `reads ${name}, which is no parameter of the template`, declare)
+    }
+    if (expression === undefined && isSecret) {
+      const remedy = "correct it, or read the text from a variable of the environment: {get-property('env', 'NAME')}"
+      return this.error(element, attribute, 'is not a valid expression', remedy)
     }
     return expression ?? this.error(element, attribute, why, hint, text)
   }

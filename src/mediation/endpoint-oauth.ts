@@ -84,7 +84,7 @@ function givenIn(element: XmlElement, parser: ElementParser): string | undefined
   const text = element.text.trim()
   const inner = text.startsWith('${') ? text : /^\{([\s\S]*)\}$/.exec(text)?.[1]
   if (inner === undefined) return text
-  const expression = parser.expressionIn(element, inner)
+  const expression = parser.expressionIn(element, inner, '', true)
   if (expression === undefined) return undefined
   if (expression.kind === 'literal') return String(expression.value)
   if (expression.kind !== 'environment') {

@@ -53,7 +53,7 @@ function textOf(parent: XmlElement, name: string, parser: ElementParser): Expres
   const text = child?.text.trim() ?? ''
   if (child === undefined || text === '') return parser.error(parent, name, 'is missing', 'add it')
   const inner = text.startsWith('${') ? text : /^\{([\s\S]*)\}$/.exec(text)?.[1]
-  return inner === undefined ? literal(text) : parser.expressionIn(child, inner)
+  return inner === undefined ? literal(text) : parser.expressionIn(child, inner, '', true)
 }
 
 function literal(value: string): Expression {

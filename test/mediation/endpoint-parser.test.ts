@@ -97,7 +97,7 @@ const refused: readonly (readonly [steps: string, expected: string])[] = [
   [client(`${URL_PAIR}<username>u</username>`), 'username: is not an element of <clientCredentials>'],
   [client(`${URL_PAIR}<proxyConfigs/>`), 'proxyConfigs: is not an element of <clientCredentials>'],
   [client('<clientId>{json-eval($.id)}</clientId>'), 'clientId: depends on messages'],
-  [client('<clientId>{concat(}</clientId>'), 'clientId: is not valid XPath'],
+  [client('<clientId>{concat(}</clientId>'), 'clientId: is not a valid expression'],
   [client("<clientId>{get-property('env', 'SLUICE_TEST_NONE')}</clientId>"), 'clientId: reads SLUICE_TEST_NONE, which'],
   [
     client(`<clientId>${'c'.repeat(1025)}</clientId><clientSecret>s</clientSecret>`),
@@ -405,6 +405,23 @@ test('no diagnostic and no name of an endpoint shows a secret of its OAuth', asy
   assert.notDeepEqual(names[0], names[1])
   const errors = await errorsOf(client('<clientSecret>hunter2</clientSecret><tokenUrl>http://h/?hunter2</tokenUrl>'))
   assert.ok(errors.length > 0 && !errors.join().includes('hunter2'), errors.join())
+})
+
+test('no diagnostic shows a secret that begins or ends like an expression', async () => {
+  for (const secret of ['${hunter2', '{hunter2 ..}', "{'hunter2}", '{hunter2(1)}', `\${hunter2.a}`]) {
+    const basic = `<basicAuth><username>u</username><password>${secret}</password></basicAuth>`
+    const http = `<http uri-template="http://h/"><authentication>${basic}</authentication></http>`
+    const parameter = `<requestParameters><parameter name="p">${secret}</parameter></requestParameters>`
+    for (const text of [
+      client(URL_PAIR.replace('>s<', `>${secret}<`)),
+      client(`${URL_PAIR}${parameter}`),
+      `<call><endpoint>${http}</endpoint></call>`,
+    ]) {
+      const { errors, warnings } = await parseFile(file(text))
+      const said = [...errors, ...warnings].join()
+      assert.ok(!said.includes('hunter2'), said)
+    }
+  }
 })
 
 test('time-outs of the connection to a token endpoint are warnings', async () => {
