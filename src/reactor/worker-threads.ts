@@ -5,7 +5,7 @@
  */
 import { getCompileCacheDir } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import type { MessagePort, Worker } from 'node:worker_threads'
+import { type MessagePort, receiveMessageOnPort, type Worker } from 'node:worker_threads'
 import type { Piscina } from 'piscina'
 import { WorkerFailure } from '../mediation/worker-service.ts'
 import { type ChildThreadKind, ChildThreads } from '../observe/child-threads.ts'
@@ -309,13 +309,17 @@ export class WorkerThreads {
     port.on('message', (message: FromWorker) => {
       if (message.kind === 'mounted') this.#options.receive(message, reply)
       else if (message.kind === 'left') this.#options.left(message.task)
-      else if (message.kind === 'counts') this.#options.count(message.counts)
       else if (message.kind === 'call') void respond(port, message, this.#options.serve)
-      else this.#options.report(message.event.level, message.event.event, message.event.fields)
+      else this.#record(message)
     })
     port.unref()
     for (const task of this.#left) port.postMessage({ kind: 'left', task } satisfies ToWorker)
     this.#greeted(pool)
+  }
+
+  #record(message: Extract<FromWorker, { readonly kind: 'event' | 'counts' }>): void {
+    if (message.kind === 'counts') this.#options.count(message.counts)
+    else this.#options.report(message.event.level, message.event.event, message.event.fields)
   }
 
   /** A pool that has all its threads takes over. */
@@ -381,7 +385,13 @@ export class WorkerThreads {
   #forget(thread: Watched): void {
     this.#threads.delete(thread.worker)
     if (thread.hello === null) return
-    thread.hello.port.close()
+    const { port } = thread.hello
+    // A thread that ends itself has said why: that may still be in the queue of the port, which closing empties.
+    for (let last = receiveMessageOnPort(port); last !== undefined; last = receiveMessageOnPort(port)) {
+      const message = last.message as FromWorker
+      if (message.kind === 'event' || message.kind === 'counts') this.#record(message)
+    }
+    port.close()
     thread.hello.memory.close()
     this.#options.metrics.add(METRIC.workerThreads, -1)
   }
