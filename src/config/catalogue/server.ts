@@ -27,10 +27,11 @@ export const server = section('server', 'The node: its name, its role and the of
   server_role: choice(
     'default',
     ROLES,
-    'Role of the node: which parts it runs. `default`: gateway and key manager. `gateway-worker`: the gateway, ' +
-      'without a database, with the key manager at `apim.key_manager.service_url`. `api-key-manager` and ' +
-      '`control-plane`: the key manager. Traffic manager, publisher portal and developer portal are not built yet: ' +
-      'a node with only such a role opens its health port, logs that, and never becomes ready.',
+    'Role of the node: which parts it runs. `default`: gateway, key manager and traffic manager. ' +
+      '`gateway-worker`: the gateway, without a database, with the key manager at `apim.key_manager.service_url`. ' +
+      '`api-key-manager`: the key manager. `traffic-manager`: counts of all gateways. `control-plane`: both. ' +
+      'Publisher portal and developer portal are not built yet: a node with only such a role opens its health port, ' +
+      'logs that, and never becomes ready.',
   ),
   enableMTOM: inert(flag(false, 'Enable the message transmission optimisation (MTOM).'), SOAP),
   enableSwA: inert(flag(false, 'Enable SOAP with attachments (SwA).'), SOAP),
