@@ -2,7 +2,7 @@
 import type { Configuration } from '../config/catalogue.ts'
 import { type Diagnostic, formatValue } from '../config/diagnostics.ts'
 import type { SequenceSet } from '../mediation/sequence-files.ts'
-import { missingParameter, templateName, unknownParameters } from '../mediation/templates.ts'
+import { missingParameter, templateName, unknownParameters } from '../mediation/sequence-templates.ts'
 import { MANDATORY, SCHEMES } from './api-access.ts'
 import { corsCredentialsWarning } from './api-cors.ts'
 import { type ApiDefinition, endpointsOf, type MediationDefinition } from './api-definition.ts'

@@ -185,7 +185,7 @@ const opaPolicy: BuiltInPolicy = {
     { ...optional('accessKey'), isSecret: true },
     required('policy'),
     { ...required('rule'), fallback: 'allow' },
-    // The decision of the policy would miss the token.
+    // The policy server gets no token, so that its decision could be another one.
     { ...optional('sendAccessToken', 'false', /^false$/i), remedy: 'write false: the policy server gets no token' },
     optional('additionalProperties'),
     inert('maxOpenConnections', 'limits of the gateway hold', '500'),

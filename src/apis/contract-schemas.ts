@@ -297,7 +297,7 @@ function xmlTerms({ name, namespace, attribute, wrapped }: Schema): Schema {
   return Object.fromEntries(Object.entries(terms).filter(([, value]) => value !== undefined && value !== false))
 }
 
-/** True of a typed or of a written value. */
+/** Tells whether a value is true, as a boolean or as a text. */
 function isTrue(value: unknown): boolean {
   return String(value) === 'true'
 }

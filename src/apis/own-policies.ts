@@ -32,7 +32,7 @@ const MODULES = ['.mjs', '.js']
 /** `policyType` of a use, and end of file names: policies of one API, and those that all APIs share. */
 const TYPES = ['api', 'common']
 const FILE_BYTES_MAX = 1024 * 1024
-/** What file names have behind the name of the policy. */
+/** End of a file name, behind the name of the policy. */
 const FILE_END = /_v[\d.]+(?:_(?:api|common))?$/
 /** Names that a warning shows. */
 const NAMES_SHOWN = 5

@@ -155,8 +155,8 @@ export class HandlersFilter implements DescribedFilter, HandlerPhases {
       const facts = run.facts(phase, status)
       const { view, changes, close } = openView(facts, valueAfter(all, fields), phase === 'response')
       if (waits) {
-        const elsewhere = (): void => this.#notify(handler, run, { path, facts, fields: [] })
-        this.#synchronous.end({ at, module, view, close, elsewhere })
+        const runOnThread = (): void => this.#notify(handler, run, { path, facts, fields: [] })
+        this.#synchronous.end({ at, module, view, close, runOnThread })
         continue
       }
       const ran = this.#synchronous.run(at, module, view)

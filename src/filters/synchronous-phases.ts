@@ -38,8 +38,8 @@ interface Ended {
   readonly module: HandlerModule
   readonly view: ExchangeView
   readonly close: () => void
-  /** Takes the phase where its handler was isolated meanwhile. */
-  readonly elsewhere: () => void
+  /** Runs the phase on a thread: its handler was isolated meanwhile. */
+  readonly runOnThread: () => void
 }
 
 const LATE: Ran = { kind: 'late' }
@@ -47,12 +47,12 @@ const DONE: Ran = { kind: 'done', goesOn: true }
 const STOPPED: Ran = { kind: 'done', goesOn: false }
 const DYING: Ran = { kind: 'failed', cause: 'the thread of the handler ends' }
 const PROMISE: Ran = { kind: 'failed', cause: 'a synchronous handler has returned a promise' }
-/** Share of its limit that a handler which has not hung has waited for a processor. */
+/** A handler that has waited for a processor for this share of its limit has not hung. */
 const WAITED_MIN = 0.9
-/** Share of the limit behind which no further phase `end` begins in the same call. */
+/** Share of the limit after which no further phase `end` begins in the same call. */
 const SHARED_MAX = 0.1
 
-/** Phases `end` that wait. */
+/** Most phases `end` that wait for the end of a turn of the event loop. */
 const ENDED_MAX = 64
 
 type Failed = (name: string, phase: string, cause: string) => void
@@ -64,7 +64,7 @@ export class SynchronousPhases {
   /** Phases `end` of this turn of the event loop. */
   #ended: Ended[] = []
 
-  /** `names`: of the handlers, by their places. `failed`: hears why a phase has failed. */
+  /** `names`: of the handlers, by their places. `failed`: is told why a phase has failed. */
   constructor(names: readonly string[], services: SynchronousServices, failed: Failed) {
     this.#names = names
     this.#services = services
@@ -101,9 +101,9 @@ export class SynchronousPhases {
 
   #onReactor(ended: Ended[]): Ended[] {
     const { states } = this.#services
-    const [here, elsewhere] = [[] as Ended[], [] as Ended[]]
-    for (const one of ended) (states.isIsolated(one.at) ? elsewhere : here).push(one)
-    for (const one of elsewhere) one.elsewhere()
+    const [here, isolated] = [[] as Ended[], [] as Ended[]]
+    for (const one of ended) (states.isIsolated(one.at) ? isolated : here).push(one)
+    for (const one of isolated) one.runOnThread()
     return here
   }
 

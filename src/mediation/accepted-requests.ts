@@ -13,7 +13,7 @@ import type { FlowResult } from './worker-task.ts'
 /** Property with the endpoint that `<send>` has chosen, for the task in the background. */
 const ENDPOINT = 'accepted.endpoint'
 
-/** Sends a message that a request flow has left. */
+/** Sends the request that `sendLater` has handed over. */
 export const sendAccepted: Run = async message => {
   const name = textOf(message.get('default', ENDPOINT))
   message.remove('default', ENDPOINT)
@@ -21,13 +21,13 @@ export const sendAccepted: Run = async message => {
   return true
 }
 
-/** Tells whether the client gets 202 in place of what its request flow has come to. */
+/** Tells whether the client gets 202 in place of the result of its request flow. */
 export function isAccepted(message: Message, kind: FlowResult['kind']): boolean {
   if (message.sendsLater === '' || kind === 'faults') return false
   return kind === 'continues' || textOf(message.get('axis2', FORCE_SC_ACCEPTED)) === 'true'
 }
 
-/** Hands a message that goes on to the background. Rejects with MediationFault. */
+/** Hands a request that goes on over to a task in the background. Rejects with MediationFault. */
 export async function sendLater(message: Message): Promise<void> {
   if (message.endpoint !== '') message.set('default', ENDPOINT, message.endpoint)
   await runInBackground([message], message.sendsLater)

@@ -46,7 +46,7 @@ export function callerPropertiesOf(sequences: readonly string[], lookup: Sequenc
   return [...read]
 }
 
-/** Whether no plan shows what is read: by code, by computed names, and by sequences that a message chooses. */
+/** Tells whether a plan may read more than it shows: by code, computed names, or sequences that a message chooses. */
 function readsUnseen(settings: unknown): boolean {
   if (typeof settings === 'string') return settings.includes('get-property(')
   if (typeof settings !== 'object' || settings === null) return false

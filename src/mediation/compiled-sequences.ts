@@ -21,7 +21,7 @@ interface CompiledSequence {
   readonly run: Run
   /** Name of the sequence that runs when a mediator fails; '' for none. */
   readonly onError: string
-  /** Of a template; left out: it is a sequence. */
+  /** Parameters of a template; left out: it is a sequence. */
   readonly parameters?: readonly TemplateParameter[]
 }
 
@@ -190,7 +190,7 @@ export class CompiledSequences {
     return this.#home.#parametersOf(name)
   }
 
-  /** Runs, and then `onError` where that fails; '' for none. */
+  /** Calls `run`, and the sequence `onError` where `run` fails; '' for none. */
   #guarded(onError: string, message: Message, run: () => ReturnType<Run>): ReturnType<Run> {
     if (onError === '') return run()
     const fail = (error: unknown) => this.#fail(onError, message, error)

@@ -10,7 +10,7 @@ import type { EndpointForm } from './endpoint-plan.ts'
 import type { Expand } from './endpoint-templates.ts'
 import { EXTENSION, FILES_MAX, folderOf, placesOf, stemsIn } from './home-folders.ts'
 import { sequenceNameIn } from './sequence-name.ts'
-import { templateName } from './templates.ts'
+import { templateName } from './sequence-templates.ts'
 
 interface EndpointFile {
   readonly label: string
@@ -37,7 +37,7 @@ export const NO_ENDPOINT_FILES: EndpointFiles = new Map()
 
 const FILE_BYTES_MAX = 256 * 1024
 
-/** What files make of the endpoints that they name. */
+/** Finds the endpoints and templates that files name. */
 export function lookupIn(files: EndpointFiles): EndpointLookup {
   return {
     formOf: name => files.get(name)?.form,

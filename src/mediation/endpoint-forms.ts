@@ -44,7 +44,7 @@ function changesRequests({ format, properties, oauth }: EndpointForm): boolean {
   return format !== 'kept' || properties !== undefined || oauth !== undefined
 }
 
-/** Kinds of addresses that files decide. */
+/** Kinds of addresses that depend on files. */
 const OF_FILES = ['group', 'recipients', 'instance']
 
 /** An endpoint of a file, or one that names files or a template. */

@@ -25,7 +25,7 @@ interface Part {
   readonly pieces: readonly TemplatePiece[]
 }
 
-/** Why a mediator, or a group, cannot have a list of recipients. */
+/** Violation of a mediator or a group that names a list of recipients. */
 export const NO_LIST: GroupViolation = {
   expected: 'is a list of recipients, to which only <send> and <call> send',
   hint: 'name one endpoint, or write <send> or <call>',
@@ -111,7 +111,7 @@ export function missingFile(name: string): NamedViolation {
 export interface EndpointLookup {
   /** A form without names of files; undefined for no file. */
   formOf(name: string): EndpointForm | undefined
-  /** What a template makes; undefined for no template. */
+  /** The endpoint that a template makes; undefined where there is no such template. */
   instanceOf(instance: TemplateInstance): EndpointForm | GroupViolation | undefined
 }
 

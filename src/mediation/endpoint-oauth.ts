@@ -12,7 +12,7 @@ import type { EndpointOAuth } from './endpoint-plan.ts'
 const GRANTS = ['authorizationCode', 'clientCredentials', 'passwordCredentials']
 /** Elements of every grant. */
 const COMMON = ['clientId', 'clientSecret', 'tokenUrl', 'authMode', 'requestParameters', 'customHeaders']
-/** The connection to the token endpoint is that of the gateway's other requests of its own. */
+/** Token requests use the connections of `[apim.http_client]`, as all requests of the gateway itself do. */
 const WITHOUT_EFFECT = [
   ...['connectionTimeout', 'connectionRequestTimeout', 'socketTimeout'],
   ...['useGlobalConnectionTimeoutConfigs', 'useGlobalProxyConfigs'],

@@ -48,7 +48,7 @@ const VARIABLE = /\{([^{}]*)\}/g
 const VARIABLE_NAME = /^(\+?)((?:uri\.var|query\.param)\.[\w.-]{1,100})$/
 const TEMPLATE_CHARS_MAX = 2048
 const RECIPIENTS_MAX = 100
-/** `max-cache` of a list: without it, and the addresses that a reactor keeps in all. */
+/** Addresses that a list keeps without `max-cache`, and those that a reactor keeps in all. */
 const KEPT_DEFAULT = 20
 const KEPT_MAX = 128
 
@@ -152,7 +152,7 @@ export function parseNamedEndpoint(root: XmlElement, name: string, parser: Eleme
   return isInstance ? parseTemplateUse(root, parser) : parseForm(root, parser, 'file')
 }
 
-/** No hash of a secret that somebody could guess leaves the process. */
+/** Keys the hashes in names, so that nobody can find out secrets by guessing them. */
 const NAME_KEY = randomBytes(32)
 
 /**

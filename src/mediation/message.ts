@@ -140,7 +140,7 @@ export class Message {
   gathering: Gathering | null = null
   /** The copy whose own copies have become this message, an aggregate; null for no aggregate. */
   standsFor: Message | null = null
-  /** A copy, of which what has made it sends what `<send>` leaves. */
+  /** The message is a copy: the mediator that made it sends what `<send>` leaves. */
   isSentByCopier = false
   /** Sequence that sends the message while the client has its 202; '': the client waits for the response. */
   sendsLater = ''

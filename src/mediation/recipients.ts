@@ -14,28 +14,28 @@ import type { Message } from './message.ts'
 import { textOf } from './value.ts'
 
 const INVALID_DESTINATION = 102551
-/** Copies run at once without an order. */
-const BESIDE_EACH_OTHER = { id: '', isSequential: false }
+/** Copies run at the same time, in no order. */
+const CONCURRENT = { id: '', isSequential: false }
 
 type List = Recipient & { readonly form: { readonly address: { readonly kind: 'recipients' } & RecipientsAddress } }
 
 /** `address`: URL of the recipient; '' where its endpoint has one. Returns as `Run` does. */
-type Exchange = (copy: Message, recipient: Recipient, address: string) => Promise<boolean>
+type SendCopy = (copy: Message, recipient: Recipient, address: string) => Promise<boolean>
 
 export function isList(chosen: Recipient | null): chosen is List {
   return chosen?.form?.address.kind === 'recipients'
 }
 
 /**
- * Runs `exchange` on a copy for each recipient. The aggregate becomes the message; without one, the first recipient in
- * the order of the list whose exchange has not failed. Rejects with the first fault where all have failed, and with
+ * Sends a copy to each recipient. The aggregate becomes the message; without one, the copy of the first recipient in
+ * the order of the list that has not failed. Rejects with the first fault where all have failed, and with
  * MediationFault for a list without recipients.
  */
 export async function sendToAll(
   message: Message,
   { name, form }: List,
   context: CompileContext,
-  exchange: Exchange,
+  send: SendCopy,
 ): Promise<boolean> {
   const recipients = recipientsOf(message, name, form.address, context)
   if (recipients.length === 0) {
@@ -48,15 +48,15 @@ export async function sendToAll(
     const { recipient, address } = byCopy.get(copy)!
     try {
       setProperties(copy, form)
-      return await exchange(copy, recipient, address)
+      return await send(copy, recipient, address)
     } catch (error) {
-      // One that nobody waits for any more has not failed.
+      // A copy whose result is needed no more has not failed.
       const cause = error instanceof MediationFault ? error.raised.cause : String(error)
       if (copy.task !== null) context.warn(`the recipient ${recipient.name} has failed: ${cause}`)
       throw error
     }
   }
-  return runCopies(message, [...byCopy.keys()], run, BESIDE_EACH_OTHER)
+  return runCopies(message, [...byCopy.keys()], run, CONCURRENT)
 }
 
 interface Addressed {

@@ -115,7 +115,7 @@ class CanonicalForms {
   }
 }
 
-/** Of the check that runs; null between checks, because a message may change. */
+/** Forms of the values of the check that runs; null between checks, because a message may change. */
 let forms: CanonicalForms | null = null
 
 /** Runs one check of one value. */

@@ -13,7 +13,7 @@ import { missingFile, NO_LIST, withMembers } from './endpoint-groups.ts'
 import { EXTENSION, entriesOf, exists, FILES_MAX, folderOf, isSequenceFile, pathOf, stemsIn } from './home-folders.ts'
 import { sequenceNameIn } from './sequence-name.ts'
 import type { SequencePlan } from './sequence-plan.ts'
-import { missingParameter, templateKey, templateName, unknownParameters } from './templates.ts'
+import { missingParameter, templateKey, templateName, unknownParameters } from './sequence-templates.ts'
 
 interface SequenceFile {
   readonly label: string

@@ -1,5 +1,5 @@
 /** The name that the text of a sequence or template gives it: it decides, because exports call the file otherwise. */
-import { templateKey } from './templates.ts'
+import { templateKey } from './sequence-templates.ts'
 
 const COMMENT = /<!--[\s\S]*?-->/g
 const INSTRUCTION = /<\?[\s\S]*?\?>/g

@@ -11,7 +11,7 @@ import type { AnyMediator } from './mediator.ts'
 import { MEDIATORS } from './mediators/list.ts'
 import { copiesOf } from './flow-plan.ts'
 import type { Branch, MediatorPlan, SequencePlan, TemplateCall, TemplateParameter, UsedFile } from './sequence-plan.ts'
-import { templateKey, templateName } from './templates.ts'
+import { templateKey, templateName } from './sequence-templates.ts'
 import { remedyOf } from './unsupported-mediators.ts'
 
 /** Attributes of exported sequences without effect here: traces and statistics are configured for the gateway. */
@@ -214,7 +214,7 @@ function withAggregates(plans: readonly MediatorPlan[]): readonly MediatorPlan[]
   const to = (from: number) => plans.findIndex(({ mediator }, at) => at > from && mediator === 'aggregate')
   const from = plans.findIndex((plan, at) => {
     const copies = copiesOf(plan)
-    // Of several endpoints of files the last one may be the list.
+    // Files decide which of several endpoints is a list: the last one that may be gets the mediators.
     return copies === 'always' || (copies === 'perhaps' && !plans.slice(at + 1, to(at)).some(isCopier))
   })
   const end = to(from)

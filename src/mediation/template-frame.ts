@@ -4,14 +4,14 @@ import type { Message } from './message.ts'
 import type { Value } from './value.ts'
 import type { MessageState } from './worker-task.ts'
 
-/** A parameter in double braces: evaluated with each read, on the message that reads it, as the caller sees it. */
+/** A parameter in double braces: evaluated with each read, on the message that reads, with the caller's parameters. */
 export interface Deferred {
   readonly evaluate: (message: Message) => Value
-  /** Parameters of the caller; null: it is no template. */
+  /** Parameters of the caller; null: the caller is no template. */
   readonly frame: TemplateFrame | null
 }
 
-/** Nobody changes it, so that copies of a message share it. */
+/** Parameters of one call. Copies of a message share a frame, because it never changes. */
 export interface TemplateFrame {
   readonly values: ReadonlyMap<string, Value>
   readonly deferred: ReadonlyMap<string, Deferred>

@@ -21,7 +21,7 @@ export class WorkerFailure extends Error {
   }
 }
 
-/** Is told of a task, and of its wait for a permit. */
+/** Hears of a task, and of its wait for a permit. */
 export interface TaskWait {
   /**
    * The pool has the task. `giveUp`: nobody waits for the result any more. A task that has begun ends at its next wait,

@@ -87,7 +87,7 @@ export function redactMembers(text: string): string {
   return out + redactText(text.slice(from))
 }
 
-/** The name without escapes; as it is where an escape is none of JSON. */
+/** The name without escapes; unchanged where an escape is not JSON. */
 function unescaped(name: string): string {
   if (!name.includes('\\')) return name
   try {

@@ -35,7 +35,7 @@ import { TOKEN_API_NAMES } from './reactor-plan.ts'
 
 /** Words faults that the fault flow of an API does not answer, as on the reference platform (D825). */
 const LAST_FAULT = 'fault'
-/** The same for `/token` and `/revoke`. */
+/** Words such faults of `/token` and `/revoke`. */
 const LAST_TOKEN_FAULT = '_token_fault_'
 const NOTHING_FIRST: FirstSequences = { request: [], response: [], unread: [] }
 const NO_MEDIATION: MediationDefinition = {
@@ -247,7 +247,7 @@ function sequencesOfHome(api: ApiDefinition, flow: ExtensionFlow, files: Files):
   return isReplaced ? [] : firstOf(extensionNames(api, flow), files)
 }
 
-/** What a sequence of every API runs for: passwords and tokens pass it. */
+/** APIs of a sequence of every API, as the summary names them: passwords and tokens pass such a sequence. */
 const EVERY_API = 'every API, also for /token and /revoke'
 /** Extension sequences that the summary names, and APIs of each. */
 const SUMMARIES_MAX = 20

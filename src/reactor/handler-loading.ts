@@ -18,9 +18,9 @@ import { allocateMemoryRows, memoryRows } from '../runtime/thread-memory.ts'
 import { processorWaitMs, systemThreadId } from '../runtime/thread-scheduling.ts'
 
 const ENTRY = new URL('../reactor/handler-entry.js', import.meta.url)
-/** Between two looks at the memory of the threads, in milliseconds. */
+/** Milliseconds between two looks at the memory of the threads. */
 const MEMORY_MS = 1000
-/** Between two looks at the time that this thread has waited for a processor, in milliseconds. */
+/** Milliseconds between two looks at the time that this thread has waited for a processor. */
 const WAIT_MS = 100
 const PHASES = ['request', 'response', 'end'] as const
 

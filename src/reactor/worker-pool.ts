@@ -78,12 +78,12 @@ interface PoolTask {
 }
 
 /**
- * `new`: it arrives. `queued`: it waits for its first permit. `runs`: it has a permit. `left`: the same, and nobody
- * waits for its result. `suspended`: it has begun, and waits for its client. `resuming`: it waits for a permit to go
- * on. `ended`: its thread has it no more.
+ * `new`: the task arrives. `queued`: it waits for its first permit. `runs`: it has a permit. `left`: it has a permit,
+ * and its result is needed no more. `suspended`: it has begun, and waits for its client. `resuming`: it waits for a
+ * permit to go on. `ended`: it is over, or was taken off the queue.
  */
 type JobState = 'new' | 'queued' | 'runs' | 'left' | 'suspended' | 'resuming' | 'ended'
-/** `RUN`: it gets a permit. `WAIT`: it enters the queue. `LEAVE`: whoever waited for the result does so no more. */
+/** `RUN`: it gets a permit. `WAIT`: it enters the queue. `LEAVE`: the result is needed no more. */
 type JobEvent = 'RUN' | 'WAIT' | 'LEAVE' | 'SUSPEND' | 'END'
 
 const JOB_TRANSITIONS: { readonly [S in JobState]: { readonly [E in JobEvent]?: JobState } } = {
@@ -101,7 +101,7 @@ export const SUSPENDED_MAX = 1024
 
 /** A place in the queue. */
 interface Place {
-  /** Bytes that it takes: in memory alone. */
+  /** Bytes of memory that the task takes; a body in a file takes none. */
   readonly bytes: number
   /** The arrival of the task. */
   readonly sinceMs: number
@@ -117,9 +117,9 @@ interface Job extends PoolTask {
   readonly id: number
   readonly sinceMs: number
   state: JobState
-  /** Null before it has its first permit. */
+  /** Null before the task has its first permit. */
   threads: WorkerThreads | null
-  /** The last place in the queue; null: it had none. */
+  /** The last place of the task in the queue; null: it had none. */
   place: Place | null
   readonly result: PromiseWithResolvers<unknown>
   /** 0: whoever waits for the result has a time-out of its own. */
@@ -151,7 +151,7 @@ export class WorkerPool {
   #looking: Promise<void> | null = null
   /** Tells others of permits that were given back while the lock was not free. */
   #repair: NodeJS.Timeout | null = null
-  /** In the order of their suspension. */
+  /** Suspended tasks; the longest suspended one comes first. */
   readonly #suspended = new Set<Job>()
 
   constructor(options: WorkerPoolOptions) {
@@ -167,7 +167,7 @@ export class WorkerPool {
     return this.#enter(task, bodyBytes, this.#options.settings().timeoutMs, wait, NOBODY).result.promise
   }
 
-  /** Runs a task as `run` does, without the time-out of the pool. `evicted`: of a suspended one. */
+  /** Runs a task as `run` does, without the time-out of the pool. `evicted`: see Job. */
   open(task: PoolTask, bodyBytes: number, evicted: () => void = NOBODY): OpenTask {
     const job = this.#enter(task, bodyBytes, 0, null, evicted)
     return {
@@ -251,7 +251,7 @@ export class WorkerPool {
     this.#ended(job)
   }
 
-  /** The thread has the task no more. */
+  /** The task is over on its thread. */
   #ended(job: Job): void {
     const { row, permits, settings } = this.#options
     const { state } = job
@@ -315,7 +315,7 @@ export class WorkerPool {
     return true
   }
 
-  /** The task need not go on, wherever it is. */
+  /** Ends a task whose result is needed no more, in the queue or on its thread. */
   #giveUp(job: Job): void {
     if (this.#leave(job) || job.state !== 'runs') return
     advance(job, 'LEAVE')
@@ -329,7 +329,7 @@ export class WorkerPool {
     this.#options.metrics.add(this.#counts.left, 1)
   }
 
-  /** False: the task does not wait for its first permit. */
+  /** Returns false where the task does not wait for its first permit. */
   #leaveQueue(job: Job): boolean {
     const { row, permits } = this.#options
     if (job.state !== 'queued') return false

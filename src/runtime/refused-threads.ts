@@ -2,7 +2,7 @@
 import { EventEmitter } from 'node:events'
 import workerThreads, { type Worker } from 'node:worker_threads'
 
-/** In place of a thread that there is not: fails in the next turn. Nothing else of a Worker is used of it. */
+/** Stands for a Worker that the system refuses: its only event is an error, in the next turn of the event loop. */
 class RefusedThread extends EventEmitter {
   readonly threadId = -1
 

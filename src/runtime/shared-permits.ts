@@ -257,7 +257,7 @@ export class SharedPermits {
     return decision
   }
 
-  /** A running task goes on only after `resume`. True: as of `release`. */
+  /** Takes the permit of a running task until `resume`. Returns as `release` does. */
   suspend(row: number, limits: PermitLimits): boolean {
     this.#suspended[row]!++
     return this.release(row, limits)
@@ -284,7 +284,7 @@ export class SharedPermits {
     return decision
   }
 
-  /** A suspended task is over. True: as of `release`. */
+  /** Forgets a suspended task that is over. Returns as `release` does. */
   endSuspended(row: number, limits: PermitLimits): boolean {
     this.#suspended[row]!--
     this.#stale.add(row)

@@ -30,7 +30,7 @@ const ROOM_BYTES = 2_097_152
 const ITEM_BYTES = 16
 const NODE_BYTES = 256
 
-/** A loop that runs: what `?index` and its like tell of it. */
+/** A loop that runs, as `?index` and other built-ins of loop variables read it. */
 export interface Loop {
   index: number
   readonly items: Items
@@ -85,7 +85,7 @@ export class Environment {
     this.#output.add(text)
   }
 
-  /** What `run` writes; nothing of it is output. */
+  /** Returns what `run` writes, in place of its output. */
   captured(run: () => void): string {
     const before = this.#output
     this.#output = new Pieces(this)

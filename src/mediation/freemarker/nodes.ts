@@ -4,7 +4,7 @@ import { declared, isElement, localName, prefixOf, textWithin, writeXml, type Xm
 /** Namespaces by the prefixes of the template (`<#ftl ns_prefixes>`); `D` is that of names without a prefix. */
 export type Prefixes = ReadonlyMap<string, string>
 
-/** What a node does for others; the work that it takes is counted. */
+/** What nodes share: prefixes, and the counts of the work that they take. */
 interface NodeContext {
   readonly prefixes: Prefixes
   /** Counts visited nodes. Throws LimitReached. */
@@ -196,7 +196,7 @@ export class NodeList {
     return this.nodes[index]
   }
 
-  /** What all nodes have of that name. */
+  /** The children or attributes of that name, of all nodes. */
   get(name: string): NodeValue | NodeList | string | undefined {
     const found = this.nodes.map(node => node.get(name))
     const [only] = found

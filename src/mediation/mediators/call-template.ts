@@ -8,7 +8,7 @@ import { mostOf } from '../flow-plan.ts'
 import { MediationFault } from '../mediation-fault.ts'
 import { mediator } from '../mediator.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
-import { templateKey } from '../templates.ts'
+import { templateKey } from '../sequence-templates.ts'
 import type { Deferred } from '../template-frame.ts'
 import { textOf, type Value } from '../value.ts'
 

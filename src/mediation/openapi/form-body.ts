@@ -277,7 +277,7 @@ function fieldOfPart(part: Part): Field {
   return { name: partName(part), contentType, ...decoded(part.content, contentType, isFile) }
 }
 
-/** Each byte of a file is a character, unless it is read, so that lengths are those of the file. */
+/** A file is a text with a character per byte, so that limits of lengths count its bytes. JSON is always decoded. */
 function decoded(bytes: Buffer, contentType: string, isFile: boolean): Pick<Field, 'text' | 'problem'> {
   if (namesSeveralTypes(contentType)) return { text: '', problem: 'must have one content type' }
   const isText = (!isFile && (contentType === '' || /^text\//i.test(contentType))) || isJson(contentType)
@@ -289,7 +289,7 @@ function decoded(bytes: Buffer, contentType: string, isFile: boolean): Pick<Fiel
   }
 }
 
-/** Throws errors that are no matter of the part. */
+/** Returns why a part cannot be read. Throws other errors. */
 function problemOf(error: unknown): string {
   const isOfBody = error instanceof MediationFault && UNREADABLE.includes(error.raised.code)
   if (isOfBody) return `cannot be read: ${error.raised.cause}`

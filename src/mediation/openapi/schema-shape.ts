@@ -25,7 +25,7 @@ const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 /** Shapes of one document that a thread keeps: clients choose how deep a recursive schema nests. */
 const KEPT_MAX = 10_000
 
-/** Shapes by the schemas that they hold, so that a recursive schema has finitely many. */
+/** Shapes by the schemas that they are made of, so that a recursive schema has a limited number. */
 class KeptShapes {
   readonly #ids = new Map<unknown, number>()
   readonly #shapes = new Map<string, Shape>()

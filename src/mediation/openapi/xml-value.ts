@@ -7,8 +7,9 @@ import { clipped, PLACE_MAX, VIOLATIONS_MAX } from './contract-schemas.ts'
 import type { Shape } from './schema-shape.ts'
 
 const INSTANCE = 'http://www.w3.org/2001/XMLSchema-instance'
-/** Elements and attributes between two looks at the heap, and the room that is left for their values. */
+/** Elements and attributes that are read between two looks at the heap. */
 const ITEMS_PER_LOOK = 8192
+/** Room in the heap that must be left for their values. */
 const ROOM_BYTES = 16 * 1024 * 1024
 
 /** A property that an element or attribute may be. */
@@ -46,7 +47,7 @@ export class XmlValue {
   readonly #root: string
   /** Place of the document within the message: `body`. */
   readonly #where: string
-  /** Steps of the properties whose name is not that of their element. '': the items are the steps. */
+  /** By value: path steps of properties that are not named as their elements; '' where the items are the steps. */
   readonly #steps = new WeakMap<object, ReadonlyMap<string, string>>()
   /** Elements of the items of lists. */
   readonly #items = new WeakMap<object, readonly XmlElementNode[]>()

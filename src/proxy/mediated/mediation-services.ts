@@ -60,7 +60,7 @@ export function failureOf(error: unknown): WorkerFailure {
   return error instanceof WorkerFailure ? error : new WorkerFailure('failed', String(error))
 }
 
-/** Is told of the task of a flow: as of `TaskWait`. */
+/** Hears of the task of a flow, as `TaskWait` does. */
 export type FlowListener = Pick<TaskWait, 'entered' | 'queued'>
 
 /**

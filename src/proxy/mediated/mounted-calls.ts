@@ -9,7 +9,7 @@ import type { BodyStore } from './body-store.ts'
 /** Posts to the thread that has a request. `transfer`: buffers of the message, which are moved. */
 export type MountedReply = (message: ToMounted, transfer?: readonly ArrayBuffer[]) => void
 
-/** Of a request that is opened. */
+/** What a request brings to the pool. */
 interface OpenOptions {
   /** Buffers of the task, which are moved. */
   readonly transfer: readonly ArrayBuffer[]
@@ -29,7 +29,7 @@ export interface MountedPlace {
    * `resuming`: it waits for a permit to go on. `ended`: its thread has it no more.
    */
   readonly state: 'new' | 'queued' | 'runs' | 'suspended' | 'resuming' | 'ended'
-  /** Nobody waits for a request that has not begun. */
+  /** Takes a request that has not begun off the queue: its result is needed no more. */
   leave(): void
   /** Gives the permit of a running request back. */
   suspend(): void

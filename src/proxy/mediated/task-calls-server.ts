@@ -268,7 +268,7 @@ function faultOf(code: typeof BUSY | typeof UNSENDABLE | typeof CREDENTIALS_REFU
   return { kind: 'fault', fault: { code, message, detail, cause, sequence: '' } }
 }
 
-/** The fault where there is none. */
+/** Returns the token, or the fault of a message without a token. */
 async function tokenOf(tokens: TokenSource, endpoint: string): Promise<OwnCredential | BackendResult> {
   try {
     return await tokens.get()

@@ -6,7 +6,7 @@ import type { Diagnostic } from '../config/diagnostics.ts'
 import { nearest } from '../config/nearest.ts'
 import type { SequencePlan } from './sequence-plan.ts'
 
-/** No sequence of a file has a name that begins so. */
+/** Begins names of plans of templates. No sequence of a file has such a name. */
 const PREFIX = 'template '
 
 /** Name of the plan of a template. */
