@@ -146,3 +146,16 @@ for (const [generator, requests, count] of HASHES) {
     assert.equal(backend.received.length, count)
   })
 }
+
+test('cache: with DOMHASHGenerator each finder of an API has responses of its own', async t => {
+  const backend = await startBackend(t, { '/x': says(200, '{"of":"x"}'), '/y': says(200, '{"of":"y"}') })
+  const finding = '<cache timeout="60" hashGenerator="org.wso2.carbon.mediator.cache.digest.DOMHASHGenerator"/>'
+  const request = `<filter source="get-property('axis2', 'REST_URL_POSTFIX')" regex="/x">
+    <then>${finding}</then>
+    <else>${finding}</else></filter>`
+  const { ask } = await startCalls(t, { request, response: '<cache collector="true"/>' }, backend.port)
+  for (const path of ['x', 'y', 'x', 'y']) {
+    assert.deepEqual(await ask(`POST /a/${path}`, '{"a":1}'), [200, json({ of: path })])
+  }
+  assert.equal(backend.received.length, 2)
+})

@@ -36,8 +36,8 @@ interface FinderSettings extends Omit<Wanted, 'key' | 'cache'> {
   /** The only request fields that count, in lower case; empty: all that are not excluded. */
   readonly included: readonly string[]
   /**
-   * `request`: method, path, query, fields and body count. `body`: method and body count; of a request without a body
-   * the path, too.
+   * `request`: method, path, query, fields and body count. `body`: place of the finder, method and body count; of a
+   * request without a body the path, too.
    */
   readonly hashed: 'request' | 'body'
   readonly addsAge: boolean
@@ -91,7 +91,7 @@ async function find(message: Message, settings: FinderSettings, hit: Run | null,
   const { methods, lifetimeMs, sizeMax, statuses, obeysResponse, entriesMax, addsAge } = settings
   if (methods.length > 0 && !methods.includes(message.head.method)) return true
   const services = servicesOf(message)
-  const key = keyOf(message, settings)
+  const key = keyOf(message, settings, location)
   const kept = await ask(services, { kind: 'kept', key })
   if (kept === null) {
     const cache = `${services.api} ${location}`
@@ -108,12 +108,14 @@ async function find(message: Message, settings: FinderSettings, hit: Run | null,
 }
 
 /** The parts that a response depends on: API, method, path and query, request fields, and the body. */
-function keyOf(message: Message, { excluded, included, hashed }: FinderSettings): string {
+function keyOf(message: Message, { excluded, included, hashed }: FinderSettings, location: string): string {
   const { api, transfer } = servicesOf(message)
   const { method, target } = message.head
   const hasBody = message.bodySource !== null || message.bodyState === 'replaced'
   const path = hashed === 'body' && hasBody ? [] : [target, message.to]
-  const hash = createHash('sha256').update(JSON.stringify([api, method, ...path]))
+  // Bodies alone do not tell the resources of an API apart.
+  const finder = hashed === 'body' ? [location] : []
+  const hash = createHash('sha256').update(JSON.stringify([api, method, ...finder, ...path]))
   const counts = (name: string): boolean => {
     if (OF_FORM.includes(name)) return true
     if (hashed === 'body') return false
