@@ -2,8 +2,9 @@
  * Requests whose clients get 202 while the request is sent (FORCE_SC_ACCEPTED, OUT_ONLY): a task in the background
  * sends them, and drops the response. Runs on workers.
  */
-import { callBackend, sendBackend } from './backend-calls.ts'
+import { callBackend } from './backend-calls.ts'
 import { runInBackground } from './copies.ts'
+import { OWN_ENDPOINT } from './endpoint-plan.ts'
 import type { Run } from './mediator.ts'
 import type { Message } from './message.ts'
 import { FORCE_SC_ACCEPTED } from './transport-properties.ts'
@@ -17,7 +18,8 @@ const ENDPOINT = 'accepted.endpoint'
 export const sendAccepted: Run = async message => {
   const name = textOf(message.get('default', ENDPOINT))
   message.remove('default', ENDPOINT)
-  await (name === '' ? sendBackend(message) : callBackend(message, { name }, false))
+  // As without the property, the endpoint of the API gets a request with a URL in To.
+  await callBackend(message, { name: name === '' ? OWN_ENDPOINT : name }, false)
   return true
 }
 

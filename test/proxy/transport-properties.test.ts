@@ -19,6 +19,18 @@ const ACCEPTED_FLOWS: readonly (readonly [string, (port: number) => string, numb
   ['a request that <send> sends', port => `${ACCEPTED}<send>${address(port, '/far')}</send>`, 202, '/far/x'],
   ['a request of a template', () => `${ACCEPTED}<property name="a" value="b"/>`, 202, '/x'],
   ['a request with OUT_ONLY', () => OUT_ONLY, 202, '/x'],
+  [
+    'a request whose To is a URL, which the endpoint of the API gets all the same',
+    port => `${ACCEPTED}<header name="To" value="http://127.0.0.1:${port}/far"/><send/>`,
+    202,
+    '/x',
+  ],
+  [
+    'a request whose To is a URL, and whose client waits',
+    port => `<header name="To" value="http://127.0.0.1:${port}/far"/><log/><send/>`,
+    200,
+    '/x',
+  ],
   ['a response of the flow', () => `${ACCEPTED}<respond/>`, 202, null],
   ['a response of a flow with OUT_ONLY', () => `${OUT_ONLY}<respond/>`, 200, null],
   [
