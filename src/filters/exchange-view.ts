@@ -56,10 +56,19 @@ export function fieldNamed(fields: HandlerTask['fields'], name: string): string 
   return values.length === 0 ? undefined : values.join(', ')
 }
 
-/** Class of the error and where it was thrown: its message may hold text of a client. */
+/** Class of the error and where it was thrown: its message may hold text of a client. Never throws. */
 export function causeOf(error: unknown): string {
+  try {
+    return readCause(error)
+  } catch {
+    // Members of an error may throw too, or be no texts.
+    return 'an error was thrown that cannot be read'
+  }
+}
+
+function readCause(error: unknown): string {
   if (!(error instanceof Error)) return 'a value was thrown that is no error'
   if (error.name === 'ModuleError') return error.message
   const frame = /^ +at (.*)$/m.exec(error.stack ?? '')
-  return frame === null ? error.name : `${error.name} at ${frame[1]}`
+  return frame === null ? `${error.name}` : `${error.name} at ${frame[1]}`
 }

@@ -33,7 +33,7 @@ export function takeErrorsOf(
 ): void {
   const places = handlers.map(({ name, path }) => ({ name, place: placeOf(home, path) }))
   const nameOf = (error: unknown): string => {
-    const stack = error instanceof Error ? (error.stack ?? '') : ''
+    const stack = stackOf(error)
     return places.find(({ place }) => place !== '' && stack.includes(place))?.name ?? ''
   }
   // A rejection may have no stack, or one of Node alone, so each is taken.
@@ -43,6 +43,15 @@ export function takeErrorsOf(
     if (name === '') throw error
     failed(name, error)
   })
+}
+
+/** Returns the stack of an error; '' for none, and for one that cannot be read. */
+function stackOf(error: unknown): string {
+  try {
+    return error instanceof Error ? String(error.stack ?? '') : ''
+  } catch {
+    return ''
+  }
 }
 
 /** Returns the text by which a stack names a module that `config/module-file.ts` has loaded; '' without its file. */

@@ -29,6 +29,9 @@ async function ask(client: Peer, fields = ''): Promise<number> {
   return (await takeResponse(client)).status
 }
 
+/** An error that throws where a line about it is made. */
+const HOSTILE = "Object.defineProperty(new Error(), 'stack', { get() { throw 7 } })"
+
 const FAILED = /"HANDLER":"([^"]*)","PHASE":"([^"]*)".*"msg":"handler failed"/
 
 for (const [what, phase, code, status, reported] of [
@@ -47,6 +50,19 @@ for (const [what, phase, code, status, reported] of [
   ['an exit', 'request', 'process.exit(1)', 500, ['h', 'request']],
   ['an exit', 'end', 'process.exit(1)', 200, ['h', 'end']],
   ['a timer that exits', 'request', 'setTimeout(() => process.exit(1))', 200, ['h', 'detached']],
+  ['an error whose stack throws', 'request', `throw ${HOSTILE}`, 500, ['h', 'request']],
+  ['an error whose stack throws', 'response', `throw ${HOSTILE}`, 200, ['h', 'response']],
+  ['an error whose stack throws', 'end', `throw ${HOSTILE}`, 200, ['h', 'end']],
+  ['an error whose name is no text', 'end', 'throw Object.assign(new Error(), { name: Symbol() })', 200, ['h', 'end']],
+  ['an error whose stack is no text', 'end', 'throw Object.assign(new Error(), { stack: 7 })', 200, ['h', 'end']],
+  ['a detached error whose stack throws', 'request', `void Promise.reject(${HOSTILE})`, 200, ['', 'detached']],
+  [
+    'a detached error whose stack is no text',
+    'request',
+    'void Promise.reject(Object.assign(new Error(), { stack: 7 }))',
+    200,
+    ['', 'detached'],
+  ],
   ['a timer that throws', 'request', 'setTimeout(() => { throw new Error() })', 200, ['h', 'detached']],
 ] as const) {
   test(`a synchronous handler that leaves ${what} in ${phase} ends no reactor`, async () => {
