@@ -22,10 +22,11 @@ export function allowedUrl(text: string): AllowedUrl | undefined {
   return { protocol: isUrl ? parsed.protocol : '', host: parsed.host, isWildcard, path }
 }
 
-const URL_START = /\bhttps?:\/\//gi
-/** Characters that end a URL in a text, and those that a sentence adds at its end. */
+/** Also behind a letter or `_`, where readers of Markdown find one. */
+const URL_START = /https?:\/\//gi
+/** Characters that end a URL in a text, and those that a sentence or Markdown adds at its end. */
 const URL_END = /[\s"'<>\\^`{|}]/
-const TRAILING = '.,;:!?)]'
+const TRAILING = '.,;:!?)]_*~'
 
 /** Each URL with a scheme of HTTP; undefined for one that does not parse. */
 export function* urlsIn(text: string): Generator<URL | undefined> {

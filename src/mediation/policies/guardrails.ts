@@ -7,6 +7,7 @@ import { compilePattern, type Pattern } from '../../runtime/pattern.ts'
 import { showLife } from '../../runtime/signs-of-life.ts'
 import type { Expression } from '../expression.ts'
 import type { Evaluate } from '../expression-compiler.ts'
+import { bodyFormatOf, isXmlFormat } from '../formats/body-types.ts'
 import { repeatedMembers } from '../formats/json-members.ts'
 import { compileSchema, type SchemaCheck } from '../json-schema.ts'
 import { textOfPayload } from '../json-xml.ts'
@@ -74,8 +75,8 @@ export const guardrail = mediator<GuardrailSettings>({
     const assess = compileRule(rule)
     const readsMembers = source !== null || rule.kind === 'jsonSchema'
     return message => {
-      const isAmbiguous = readsMembers && repeatsMember(message)
-      const { result, assessment } = isAmbiguous ? AMBIGUOUS : assess(contentOf(message, evaluate))
+      const { result, assessment } =
+        (readsMembers ? uninspected(message, source) : null) ?? assess(contentOf(message, evaluate))
       if (result === (isInverted ? 'fails' : 'passes')) return true
       const direction = message.isFromBackend ? 'response' : 'request'
       const violation = `the guardrail ${name} refuses the ${direction}`
@@ -214,8 +215,16 @@ function resultOf(passes: boolean): Assessment['result'] {
 /** Another reader may take the member that the rule does not see. */
 const AMBIGUOUS: Assessment = { result: 'uninspected', assessment: 'a member of the JSON repeats' }
 
-function repeatsMember({ payload }: Message): boolean {
-  return payload?.kind === 'json' && repeatedMembers(payload.text, 1).length > 0
+/** A backend may read JSON in it all the same, whatever its content type says. */
+const NO_JSON: Assessment = { result: 'uninspected', assessment: 'the body is not JSON' }
+
+/** Null where the members of the body can be read: those of JSON, and with a JSONPath those of XML, too. */
+function uninspected(message: Message, source: Expression | null): Assessment | null {
+  const { payload } = message
+  if (payload?.kind === 'json') return repeatedMembers(payload.text, 1).length > 0 ? AMBIGUOUS : null
+  if (source === null || payload === null) return null
+  const isXml = payload.kind === 'xml' && isXmlFormat(bodyFormatOf(textOf(message.get('transport', 'content-type'))))
+  return isXml ? null : NO_JSON
 }
 
 const TOO_LONG: Assessment = {

@@ -115,6 +115,10 @@ const CONTENTS: readonly (readonly [steps: string, body: string, assessment: str
   [WHOLE_URLS, '["https:\\u002f/evil.example"]', '1 URLs that are not allowed'],
   [WHOLE_URLS, '["https://good.example\\u002eevil.example"]', '1 URLs that are not allowed'],
   [WHOLE_URLS, '["https:\\/\\/good.example\\/"]', ''],
+  // Marks of Markdown stand directly beside a URL.
+  [WHOLE_URLS, '["_https://evil.example_"]', '1 URLs that are not allowed'],
+  [WHOLE_URLS, '["1https://evil.example"]', '1 URLs that are not allowed'],
+  [WHOLE_URLS, '["_https://good.example_ **https://good.example** ~~https://good.example~~"]', ''],
   [urls('good.example').replace('messages[0].content', 'messages'), CHAT, ''],
   [urls('good.example'), CHAT, ''],
   [urls('https://good.example/docs'), CHAT, ''],
@@ -138,6 +142,36 @@ for (const [steps, body, assessment] of CONTENTS) {
     )
   })
 }
+
+/** Steps, a content type that hides the members of the body, and the body. */
+const HIDDEN: readonly (readonly [steps: string, type: string, body: string])[] = [
+  [regex('secret', 'jsonPath="$.a"'), 'text/plain', '{"a":"secret"}'],
+  [regex('secret', 'jsonPath="$.a"'), '', '{"a":"secret"}'],
+  [regex('secret', 'jsonPath="$.a"'), 'application/x-www-form-urlencoded', 'a=secret'],
+  [WHOLE_URLS.replace('type', 'jsonPath="$.a" type'), 'text/plain', '{"a":"https://evil.example"}'],
+  [
+    '<guardrail type="contentLength" max="1" jsonPath="$.a" showAssessment="true"/>',
+    'application/octet-stream',
+    '{"a":"long"}',
+  ],
+]
+
+for (const [steps, type, body] of HIDDEN) {
+  test(`${steps.slice(0, 110)} refuses ${type === '' ? 'a body without a type' : type}`, async () => {
+    const { fault } = await runPolicy(steps, { type, body })
+    assert.equal(fault?.message.replace(/^[^:]*: /, ''), 'the body is not JSON')
+  })
+}
+
+test('a JSONPath of a guardrail finds the members of XML', async () => {
+  const { fault } = await runPolicy(regex('secret', 'jsonPath="$.a"'), { type: 'text/xml', body: '<a>secret</a>' })
+  assert.match(fault?.message ?? '', /: the text matches the pattern$/)
+})
+
+test('a guardrail with a JSONPath lets a request without a body pass where an empty text passes', async () => {
+  const { fault } = await runPolicy(regex('secret', 'jsonPath="$.a"'), { type: '' })
+  assert.equal(fault, null)
+})
 
 test('the client is told the measure only where the guardrail shows it, and in which direction it acted', async () => {
   const steps = '<guardrail type="wordCount" name="short" max="1"/>'
