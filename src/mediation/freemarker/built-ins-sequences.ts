@@ -103,7 +103,12 @@ export const OF_SEQUENCES: Readonly<Record<string, BuiltIn>> = {
   last: ({ items }) => (items.size === 0 ? undefined : items.at(items.size - 1)),
   join: joined,
   reverse: ({ list }) => list.toReversed(),
-  size: call => namesOf(call.target)?.length ?? call.items.size,
+  size: call => {
+    const names = namesOf(call.target)
+    if (names === undefined) return call.items.size
+    call.env.spend(names.length)
+    return names.length
+  },
   sort: call => sorted(call, item => item),
   sort_by: sortedBy,
   seq_contains: call => indexIn(call, false) !== -1,

@@ -5,7 +5,16 @@ import { OF_SEQUENCES } from './built-ins-sequences.ts'
 import { OF_TEXTS } from './built-ins-texts.ts'
 import { type NodeType, NodeList, NodeValue } from './nodes.ts'
 import { textIn, truthOf } from './texts.ts'
-import { Callable, DateValue, isHash, isNumber, itemsOf, namesOf, RegexMatch, type TemplateValue } from './values.ts'
+import {
+  Callable,
+  DateValue,
+  isHash,
+  isListableHash,
+  isNumber,
+  itemsOf,
+  RegexMatch,
+  type TemplateValue,
+} from './values.ts'
 
 const isDate = (value: TemplateValue, kind: string): boolean => value instanceof DateValue && value.kind === kind
 const isSequence = (value: TemplateValue): boolean => itemsOf(value) !== undefined
@@ -21,7 +30,7 @@ const OF_TYPES: Readonly<Record<string, BuiltIn>> = {
   is_datetime: ({ target }) => isDate(target, 'datetime'),
   is_unknown_date_like: () => false,
   is_hash: ({ target }) => isHash(target),
-  is_hash_ex: ({ target }) => namesOf(target) !== undefined,
+  is_hash_ex: ({ target }) => isListableHash(target),
   is_sequence: ({ target }) => isSequence(target),
   is_collection: ({ target }) => isSequence(target),
   is_collection_ex: ({ target }) => isSequence(target),

@@ -19,7 +19,13 @@ export function compileTemplate(plan: TemplatePlan): RunTemplate {
   return (root, limits) => {
     const env = new Environment(root, prefixes, limits)
     compiler.define(env)
-    run(env)
+    try {
+      run(env)
+    } catch (error) {
+      // Tags within calls that nest may fill the stack before the calls reach their limit.
+      if (error instanceof RangeError) throw new TemplateFailure('the template nests too deep')
+      throw error
+    }
     return env.output
   }
 }

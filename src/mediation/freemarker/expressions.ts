@@ -291,7 +291,7 @@ export class ExpressionCompiler {
   #existence({ name, of, args }: Of<'built-in'>): Evaluate {
     const target = this.lenient(of)
     if (name === 'exists') return env => !isMissing(target(env))
-    if (name === 'has_content') return env => hasContent(target(env))
+    if (name === 'has_content') return env => hasContent(target(env), names => env.spend(names))
     const others = args.map(arg => this.compile(arg))
     return env => {
       let value = target(env)

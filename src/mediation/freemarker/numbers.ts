@@ -67,11 +67,18 @@ function formatted(
   const digits = whole.padStart(least, '0')
   const comma = wholes.lastIndexOf(',')
   const group = comma === -1 ? 0 : wholes.length - comma - 1
-  const grouped = group === 0 ? digits : digits.replace(new RegExp(`\\B(?=(?:\\d{${group}})+$)`, 'g'), ',')
+  const grouped = group === 0 ? digits : inGroups(digits, group)
   const leastFraction = fractions.replace(/#/g, '').length
   const shown = fraction.padEnd(leastFraction, '0')
   const number = (grouped === '' && shown === '' ? '0' : grouped) + (shown === '' ? '' : `.${shown}`)
   return (isNegative ? '-' : '') + literal(prefix) + number + literal(suffix)
+}
+
+/** In linear time: a client may send a number of a million digits. */
+function inGroups(digits: string, size: number): string {
+  const groups: string[] = []
+  for (let to = digits.length; to > 0; to -= size) groups.push(digits.slice(Math.max(0, to - size), to))
+  return groups.toReversed().join(',')
 }
 
 function literal(text: string): string {

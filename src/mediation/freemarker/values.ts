@@ -147,6 +147,11 @@ function isJsonObject(value: TemplateValue): value is { readonly [name: string]:
   return (prototype === Object.prototype || prototype === null) && isObject(value as Json)
 }
 
+/** A value whose names are known; they are not listed, because a hash may have many. */
+export function isListableHash(value: TemplateValue): boolean {
+  return value instanceof Hash || value === NOTHING || isJsonObject(value)
+}
+
 /** Names of a hash; undefined for other values. */
 export function namesOf(value: TemplateValue): readonly string[] | undefined {
   if (value instanceof Hash) return value.names()
@@ -155,7 +160,7 @@ export function namesOf(value: TemplateValue): readonly string[] | undefined {
 }
 
 export function isHash(value: TemplateValue): boolean {
-  return namesOf(value) !== undefined || value instanceof NodeValue || value instanceof NodeList
+  return isListableHash(value) || value instanceof NodeValue || value instanceof NodeList
 }
 
 /** The member of a hash or node; `isHash` holds. */
@@ -177,11 +182,13 @@ export function kindOf(value: TemplateValue): string {
   return itemsOf(value) === undefined ? 'a hash' : 'a sequence'
 }
 
-/** Tells whether `?has_content` holds. */
-export function hasContent(value: TemplateValue): boolean {
+/** Tells whether `?has_content` holds. `spend`: counts the names of a hash. */
+export function hasContent(value: TemplateValue, spend: (names: number) => void): boolean {
   if (isMissing(value) || value === '' || value === NOTHING) return false
   const items = itemsOf(value)
   if (items !== undefined) return items.size > 0
   const names = namesOf(value)
-  return names === undefined || names.length > 0
+  if (names === undefined) return true
+  spend(names.length)
+  return names.length > 0
 }

@@ -139,6 +139,32 @@ test('calls that nest without an end fail', () => {
   }
 })
 
+test('tags within calls that fill the stack fail', () => {
+  const [open, close] = ['<#list 1..1 as i><#if true>'.repeat(45), '</#if></#list>'.repeat(45)]
+  const template = `<#macro m>${open}<@m/>${close}</#macro><@m/>`
+  assert.throws(() => rendered(template), { name: 'TemplateFailure', message: 'the template nests too deep' })
+})
+
+test('a number of a client is printed in linear time', () => {
+  const text = rendered('${n}', `{"n":1${'7'.repeat(300_000)}}`)
+  assert.equal(text, `1${',777'.repeat(100_000)}`)
+})
+
+test('members of a large object are read without a look at all of them', () => {
+  const names = Array.from({ length: 100_000 }, (_, at) => `k${at}`)
+  const json = JSON.stringify({ h: Object.fromEntries(names.map(name => [name, 1])) })
+  const template = '<#assign n = 0><#list h?keys as k><#assign n += h[k]></#list>${n}'
+  assert.equal(rendered(template, json, { items: 200_000 }), '100,000')
+})
+
+for (const built of ['h?size', 'h?has_content?c']) {
+  test(`${built} counts the names of a large object`, () => {
+    const names = Array.from({ length: 20_000 }, (_, at) => `k${at}`)
+    const json = JSON.stringify({ h: Object.fromEntries(names.map(name => [name, 1])) })
+    assert.throws(() => rendered(`\${${built}}`, json, { isOver: () => true }), LimitReached)
+  })
+}
+
 test('a regular expression takes a text of 8,192 characters in linear time, and no longer one', () => {
   const template = (length: number) => `\${"a"?right_pad(${length}, "a")?replace("(a*)*b", "", "r")?length}`
   assert.equal(rendered(template(8192)), '8,192')
