@@ -31,6 +31,7 @@ import {
   NO_SEQUENCES,
   missingEndpoint,
   missingSequence,
+  sequencesOfFlows,
   type SequenceSet,
 } from '../mediation/sequence-files.ts'
 import { checkAggregates, checkFaultSequences, checkHandshakes } from '../plan/mediation-planning.ts'
@@ -148,14 +149,14 @@ export async function loadHome(
   }
 }
 
-/** Sequences of APIs that name an endpoint of which there is no file: each of their calls is a fault. */
-function missingEndpoints(apis: readonly ApiDefinition[], { endpoints }: SequenceSet): readonly Diagnostic[] {
-  return apis
-    .flatMap(({ mediation }) => mediation?.sequences ?? [])
-    .flatMap(plan => {
-      const missing = missingEndpoint(plan, endpoints)
-      return missing === undefined ? [] : [{ ...missing, where: plan.label }]
-    })
+/** Sequences of flows that name an endpoint or a template which makes none: each of their calls is a fault. */
+function missingEndpoints(apis: readonly ApiDefinition[], { files, endpoints }: SequenceSet): readonly Diagnostic[] {
+  const ofHome = [...sequencesOfFlows(files)].flatMap(name => files.get(name)?.plan ?? [])
+  const ofApis = apis.flatMap(({ mediation }) => mediation?.sequences ?? [])
+  return [...ofHome, ...ofApis].flatMap(plan => {
+    const missing = missingEndpoint(plan, endpoints)
+    return missing === undefined ? [] : [{ ...missing, where: plan.label }]
+  })
 }
 
 /** Sequences that name a file of the home that cannot be used. */

@@ -43,3 +43,27 @@ test('a home is loaded with a warning for each API and issuer that an applicatio
     ],
   )
 })
+
+const OF_ALL = 'synapse-configs/default/sequences/WSO2AM--Ext--In.xml'
+const ONE = '<endpoint><address uri="$uri"/></endpoint>'
+/** [endpoint of a sequence of every API, what its warning says]. */
+const WITHOUT_ADDRESS: readonly (readonly [string, RegExp])[] = [
+  ['<endpoint key="far"/>', /endpoint key = "?far"?: there is no endpoint of this name/],
+  ['<endpoint template="absent"/>', /endpoint key = "?absent"?: .*template/],
+  ['<endpoint template="one"/>', /leaves out the parameter uri of the template one/],
+]
+for (const [endpoint, expected] of WITHOUT_ADDRESS) {
+  test(`a home is loaded with a warning for ${endpoint} in a sequence of every API`, async t => {
+    const namespace = 'xmlns="http://ws.apache.org/ns/synapse"'
+    const home = temporaryHome(t, {
+      'deployment.toml': '',
+      'apis/A/api.yaml': API_OF_BOTH_KINDS,
+      'synapse-configs/default/templates/one.xml': `<template ${namespace} name="one">${ONE}</template>`,
+      [OF_ALL]: `<sequence ${namespace} name="WSO2AM--Ext--In"><call>${endpoint}</call></sequence>`,
+    })
+    const { errors, warnings } = await loadHome(argumentsFor(home), new ApiProjects(home))
+    assert.deepEqual(errors, [])
+    const told = warnings.map(it => formatDiagnostic(it).replaceAll(`${home}/`, '')).filter(it => it.startsWith(OF_ALL))
+    assert.match(told.join('\n'), expected)
+  })
+}
