@@ -5,7 +5,7 @@ import { parsePattern } from '../pattern.ts'
 import type { BuiltIn, BuiltInCall } from './built-in-call.ts'
 import { parseNumber } from './numbers.ts'
 import { changed, replacedIn } from './pieces.ts'
-import { RegexMatch, type TemplateValue } from './values.ts'
+import { isNumber, RegexMatch, type TemplateValue } from './values.ts'
 
 /** Longest text for a regular expression, as in all sequences. */
 const SUBJECT_MAX = 8192
@@ -199,7 +199,7 @@ export const OF_TEXTS: Readonly<Record<string, BuiltIn>> = {
   chop_linebreak: call => call.text.replace(/(?:\r\n|\r|\n)$/, ''),
   eval_json: evaluated,
   number: call => {
-    if (typeof call.target === 'number') return call.target
+    if (isNumber(call.target)) return call.target
     return parseNumber(call.text) ?? call.fail('is no number')
   },
   boolean: call => {

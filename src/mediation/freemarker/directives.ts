@@ -5,7 +5,17 @@ import { type Jump, MacroCompiler, type Run } from './macros.ts'
 import { compressed } from './pieces.ts'
 import type { Branch, Directive, LoopNames, Span, TemplatePlan } from './plan.ts'
 import { TemplateFailure } from './template-error.ts'
-import { type Hash, isMissing, itemsOf, kindOf, memberIn, namesOf, type TemplateValue } from './values.ts'
+import {
+  doubleOf,
+  type Hash,
+  isMissing,
+  isNumber,
+  itemsOf,
+  kindOf,
+  memberIn,
+  namesOf,
+  type TemplateValue,
+} from './values.ts'
 
 type Of<Kind extends Directive['kind']> = Extract<Directive, { readonly kind: Kind }>
 
@@ -265,8 +275,8 @@ class DirectiveCompiler {
       const before = variables.get(name)
       if (isMissing(before)) return this.#terms.fail(span, `has no value of ${name} before it`, true)
       if (operator === '+') variables.set(name, this.#terms.add(before, given, span, env))
-      else if (typeof before === 'number' && typeof given === 'number') {
-        variables.set(name, this.#terms.calculated(operator, before, given, span))
+      else if (isNumber(before) && isNumber(given)) {
+        variables.set(name, this.#terms.calculated(operator, doubleOf(before), doubleOf(given), span))
       } else return this.#terms.fail(span, 'calculates with what is no number')
       return undefined
     }

@@ -7,7 +7,7 @@ import type { Prefixes } from './nodes.ts'
 import { Pieces } from './pieces.ts'
 import type { SettingName } from './plan.ts'
 import { TemplateFailure } from './template-error.ts'
-import type { Hash, Items, TemplateValue } from './values.ts'
+import { Hash, type Items, type TemplateValue } from './values.ts'
 
 /** What a run may use. */
 export interface RunLimits {
@@ -37,6 +37,12 @@ export interface Loop {
   /** An item is a name and a member of a hash. */
   readonly isOfPairs: boolean
 }
+
+/** What `<#list xs as x>` names `x_index` and `x_has_next`: older names of `x?index` and `x?has_next`. */
+const OLD_NAMES: readonly (readonly [suffix: string, read: (loop: Loop) => TemplateValue])[] = [
+  ['_index', ({ index }) => index],
+  ['_has_next', ({ index, items }) => index + 1 < items.size],
+]
 
 /** Variables of a loop, macro or function. `loop` is null for a macro or function. */
 export interface Frame {
@@ -140,9 +146,18 @@ export class Environment {
   }
 
   variable(name: string): TemplateValue {
+    const [suffix, read] = OLD_NAMES.find(([end]) => name.endsWith(end)) ?? []
+    const ofLoop = suffix === undefined ? '' : name.slice(0, -suffix.length)
     for (let frame = this.frame; frame !== null; frame = frame.outer) {
       if (frame.variables.has(name)) return frame.variables.get(name)
+      const loop = ofLoop === '' ? undefined : frame.loops.get(ofLoop)
+      if (loop !== undefined) return read!(loop)
     }
+    return this.global(name)
+  }
+
+  /** A variable of the template, or a member of its data. */
+  global(name: string): TemplateValue {
     return this.variables.has(name) ? this.variables.get(name) : this.root.get(name)
   }
 
@@ -182,6 +197,31 @@ export class Environment {
     } finally {
       this.#calls--
     }
+  }
+}
+
+/** `.globals`, and with `.vars` all that a name alone reads: data of the template too. */
+export class VariablesHash extends Hash {
+  readonly #env: Environment
+  readonly #hasLocals: boolean
+
+  constructor(env: Environment, hasLocals: boolean) {
+    super()
+    this.#env = env
+    this.#hasLocals = hasLocals
+  }
+
+  override get(name: string): TemplateValue {
+    return this.#hasLocals ? this.#env.variable(name) : this.#env.global(name)
+  }
+
+  override names(): readonly string[] {
+    const { root, variables, frame: innermost } = this.#env
+    const names = new Set([...root.names(), ...variables.keys()])
+    for (let frame = this.#hasLocals ? innermost : null; frame !== null; frame = frame.outer) {
+      for (const name of frame.variables.keys()) names.add(name)
+    }
+    return [...names]
   }
 }
 

@@ -302,7 +302,7 @@ export class ExpressionParser {
   #text(written: string, from: number): Term {
     const span = this.#spanFrom(from)
     const text = unescaped(written, span.from)
-    const parts = text.includes('${') && !written.includes('\\{') ? this.#parts(text, span) : [text]
+    const parts = written.includes('${') ? this.#parts(text, span) : [text]
     const [only = ''] = parts
     if (parts.length <= 1 && typeof only === 'string') return { kind: 'literal', value: only, ...span }
     return { kind: 'text', parts, ...span }

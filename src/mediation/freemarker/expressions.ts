@@ -1,7 +1,7 @@
 /** Compiles expressions of templates to closures. */
 import { BuiltInCall } from './built-in-call.ts'
 import { BUILT_INS } from './built-ins.ts'
-import type { Environment, Loop } from './environment.ts'
+import { type Environment, type Loop, VariablesHash } from './environment.ts'
 import { OF_LOOPS } from './loop-built-ins.ts'
 import { calculate } from './numbers.ts'
 import { describeSpan, type Operator, type RangeKind, type Span, type Term } from './plan.ts'
@@ -185,9 +185,10 @@ export class ExpressionCompiler {
       case 'data_model':
         return env.root
       case 'main':
+        return new MapHash(env.variables)
       case 'globals':
       case 'vars':
-        return new MapHash(env.variables)
+        return new VariablesHash(env, name === 'vars')
       case 'locals':
         return new MapHash(env.locals ?? new Map())
       case 'error':

@@ -2,7 +2,7 @@
 import type { Environment, Frame, RunNested } from './environment.ts'
 import type { ExpressionCompiler } from './expressions.ts'
 import type { Directive, MacroPlan, Span } from './plan.ts'
-import { Callable, isMissing, kindOf, type TemplateValue } from './values.ts'
+import { Callable, isMissing, kindOf, MapHash, type TemplateValue } from './values.ts'
 
 /** How a directive ends what is around it; undefined: it goes on. */
 export type Jump = 'break' | 'continue' | 'return' | undefined
@@ -130,15 +130,22 @@ export class MacroCompiler {
         macro,
         positional.map(arg => arg(env)),
       )
-      for (const [name, value] of byName) this.#set(macro, variables, name, value(env), { from, to })
+      const others = new Map<string, TemplateValue>()
+      for (const [name, value] of byName) {
+        const isOther = macro.plan.rest !== '' && !isParameter(macro, name)
+        if (isOther) others.set(name, value(env))
+        else this.#set(macro, variables, name, value(env), { from, to })
+      }
+      // As in FreeMarker, the rest of named arguments is a hash.
+      if (others.size > 0) variables.set(macro.plan.rest, new MapHash(others))
       this.#runMacro(macro, variables, this.#nestedOf(runBody, bodyParameters, env), env)
       env.returned = undefined
       return undefined
     }
   }
 
-  #set({ plan }: Macro, variables: Map<string, TemplateValue>, name: string, value: TemplateValue, span: Span): void {
-    if (!plan.parameters.some(parameter => parameter.name === name)) {
+  #set(macro: Macro, variables: Map<string, TemplateValue>, name: string, value: TemplateValue, span: Span): void {
+    if (!isParameter(macro, name)) {
       this.#terms.fail(span, `gives the parameter ${name}, which the macro has not`)
     }
     variables.set(name, value)
@@ -162,4 +169,8 @@ export class MacroCompiler {
       }
     }
   }
+}
+
+function isParameter({ plan }: Macro, name: string): boolean {
+  return plan.parameters.some(parameter => parameter.name === name)
 }

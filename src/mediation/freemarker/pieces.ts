@@ -4,12 +4,15 @@ import type { Environment } from './environment.ts'
 /** Characters of a text that are changed at once, and parts that are joined at once. */
 const CHARACTERS = 65_536
 const PARTS = 4096
+const CHARACTERS_JOINED = 1_048_576
 
 /** A text in the making. */
 export class Pieces {
   readonly #env: Environment
   #text = ''
   #length = 0
+  /** Length at which the parts are joined, and the limits looked at. */
+  #next = CHARACTERS_JOINED
   #parts: string[] = []
 
   constructor(env: Environment) {
@@ -19,7 +22,7 @@ export class Pieces {
   /** Throws MediationFault where the text is beyond a limit. */
   add(part: string): void {
     this.#length += part.length
-    if (this.#parts.push(part) >= PARTS) this.#join()
+    if (this.#parts.push(part) >= PARTS || this.#length >= this.#next) this.#join()
   }
 
   get text(): string {
@@ -31,6 +34,7 @@ export class Pieces {
     this.#env.makes(this.#length)
     this.#text += this.#parts.join('')
     this.#parts = []
+    this.#next = this.#length + CHARACTERS_JOINED
   }
 }
 

@@ -29,6 +29,9 @@ const ROWS: readonly (readonly [chapter: string, template: string, output: strin
   // Specify values directly.
   ['strings', '${"a\\"b\\\\c\\n\\x41"}', 'a"b\\c\nA'],
   ['strings', '${\'it is "x"\'}', 'it is "x"'],
+  ['strings', '${"$\\{n}"} ${"\\{${n}"}', '${n} {5'],
+  ['special variables', '<#assign z = 1>${.vars["text"]}${.globals["z"]}${.main.z}${.main.text!"-"}', 'aBc11-'],
+  ['special variables', '${.vars?keys?seq_contains("user")?c}<#list none + ["q"] as x>${.vars["x"]}</#list>', 'trueq'],
   ['raw strings', '${r"\\d ${x}"}', '\\d ${x}'],
   ['numbers', '${1} ${0.5} ${1000} ${-3}', '1 0.5 1,000 -3'],
   ['booleans', '${true?c} ${false?string}', 'true false'],
