@@ -141,6 +141,14 @@ test('arguments are values or expressions of either evaluator; literals stay tex
   assert.match(literal.response.body, /<a>\{"a":\[1,null\],"b c":"&lt;"\}<\/a>$/)
 })
 
+test('escapeXmlChars changes nothing: values are always escaped for their position', async () => {
+  const format = '<format>{"a":"$1"}</format><args><arg value="x&lt;&#9;&amp;"/></args>'
+  for (const attribute of ['', 'escapeXmlChars="true"', 'escapeXmlChars="false"']) {
+    const { response } = await run(`<payloadFactory media-type="json" ${attribute}>${format}</payloadFactory>`)
+    assert.equal(response.body, '{"a":"x<\\t&"}')
+  }
+})
+
 test('messageType is set, unless it is XML already, and the body is enabled', async () => {
   const type = async (before: string, media: string, format: string) =>
     (await run(`${before}<property name="NO_ENTITY_BODY" value="true" scope="axis2"/>${factory(media, format)}`))
@@ -198,6 +206,7 @@ const REFUSED: readonly (readonly [string, string, string])[] = [
     'template-type="velocity"',
     'payloadFactory/template-type = velocity: expected one of default, freemarker',
   ],
+  ['<format><a/></format>', 'escapeXmlChars="yes"', 'payloadFactory/escapeXmlChars = yes: expected one of true, false'],
   ['<format>{"a":$1}</format>', 'media-type="json"', 'format: there is no argument for $1'],
   ['<format>{"a":"$0"}</format>', 'media-type="json"', 'format: there is no argument for $0'],
   ['<format><a b="$2"/></format><args><arg value="1"/></args>', '', 'format: there is no argument for $2'],

@@ -52,7 +52,7 @@ const MEDIA_TYPES = { json: 'application/json', xml: 'application/xml', text: 't
 
 export const payloadFactory = mediator<PayloadSettings>({
   name: 'payloadFactory',
-  attributes: ['media-type', 'template-type', 'templateType'],
+  attributes: ['media-type', 'template-type', 'templateType', 'escapeXmlChars'],
   elements: ['format', 'args'],
 
   parse(element, parser) {
@@ -62,6 +62,8 @@ export const payloadFactory = mediator<PayloadSettings>({
     const type = element.attribute(attribute) === '' ? 'default' : parser.choice(element, attribute, types, 'default')
     const format = parser.only(element, 'format')
     const args = parseArguments(parser.only(element, 'args'), parser)
+    // Every value is escaped for its position.
+    parser.flag(element, 'escapeXmlChars')
     if (media === undefined || type === undefined || args === undefined) return undefined
     if (format === undefined) return parser.error(element, 'format', 'is missing', 'add <format>')
     if (type === 'freemarker') return freemarkerIn(format, media, args, parser)
