@@ -238,6 +238,9 @@ export function refuseRaised(exchange: Exchange, pipeline: Pipeline, fault: Rais
   const { code, message, detail, cause, sequence, status, transport } = fault
   if (transport !== undefined) {
     const failure: Failure = { ...transport, kind: 'transport', code: '', cause, status: 0 }
+    // The connection was that of a call, an exchange of its own.
+    exchange.errorBase = transport.base
+    exchange.errorState = transport.state
     refuse(exchange, pipeline, refusal(transport.base as FaultCode), failure, sequence === '' ? null : sequence)
     return
   }

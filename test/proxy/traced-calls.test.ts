@@ -63,6 +63,15 @@ test('a call has a span below that of the request, whose id its backend gets for
   assert.equal(new Set(all.map(span => span.id)).size, all.length)
 })
 
+test('a request whose call fails ends with the code of that failure', async t => {
+  const refusing = await refusingPort()
+  t.after(() => refusing.close())
+  const { ask, spans } = await traced(t, { request: call(refusing.port) }, refusing.port)
+  assert.equal((await ask('GET /a/x', '', client('01')))[0], 502)
+  const server = (await spans(2)).find(({ kind }) => kind === 'server')!
+  assert.deepEqual([server.isError, server.attributes['error.type']], [true, '101503'])
+})
+
 test('a call that fails has a span with its cause, and each call one of its own', async t => {
   const backend = await startBackend(t, OK)
   const refusing = await refusingPort()
