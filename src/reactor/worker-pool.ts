@@ -96,16 +96,15 @@ const JOB_TRANSITIONS: { readonly [S in JobState]: { readonly [E in JobEvent]?: 
   ended: {},
 }
 
-/** Suspended tasks of one pool of a reactor; each may hold two windows of a body. */
+/** Tasks of one pool of a reactor that are suspended or resuming; each may hold two windows of a body. */
 export const SUSPENDED_MAX = 1024
 
 /** A place in the queue. */
 interface Place {
   /** Bytes of memory that the task takes; a body in a file takes none. */
   readonly bytes: number
-  /** The arrival of the task. */
+  /** Since when the task waits. */
   readonly sinceMs: number
-  readonly enteredMs: number
   readonly job: Job
   /** The task has a permit. */
   readonly taken: () => void
@@ -115,7 +114,6 @@ interface Job extends PoolTask {
   /** Length of the body, wherever it is. */
   readonly bodyBytes: number
   readonly id: number
-  readonly sinceMs: number
   state: JobState
   /** Null before the task has its first permit. */
   threads: WorkerThreads | null
@@ -127,7 +125,7 @@ interface Job extends PoolTask {
   /** Time until which the caller waits for the result, by the monotonic clock; 0: no limit. */
   readonly endMs: number
   readonly wait: TaskWait | null
-  /** The pool has too many suspended tasks, of which this one has waited longest for its client. */
+  /** The pool has too many tasks that have begun, of which this one has waited longest for its client. */
   readonly evicted: () => void
   timer: NodeJS.Timeout | null
 }
@@ -140,8 +138,11 @@ interface OpenTask {
   leave(): boolean
   /** A running task waits for its client. */
   suspend(): void
-  /** A suspended task goes on with `goesOn`, once it has a permit. Throws WorkerFailure; then it stays suspended. */
-  resume(goesOn: () => void): void
+  /**
+   * A suspended task goes on with `goesOn`, once it has a permit. `way`: whether it is to end then. Throws
+   * WorkerFailure; then it stays suspended.
+   */
+  resume(goesOn: () => void, way: 'go on' | 'end'): void
 }
 
 export class WorkerPool {
@@ -177,7 +178,7 @@ export class WorkerPool {
       },
       leave: () => this.#leave(job),
       suspend: () => this.#suspend(job),
-      resume: goesOn => this.#resume(job, goesOn),
+      resume: (goesOn, way) => this.#resume(job, goesOn, way),
     }
   }
 
@@ -195,9 +196,9 @@ export class WorkerPool {
     // A body in a file is in no memory.
     const bytes = transfer.reduce((sum, { byteLength }) => sum + byteLength, TASK_BYTES)
     const endMs = timeoutMs === 0 ? 0 : sinceMs + timeoutMs
-    const parts = { task, transfer, held, bodyBytes, sinceMs, result, timeoutMs, endMs, wait, evicted }
+    const parts = { task, transfer, held, bodyBytes, result, timeoutMs, endMs, wait, evicted }
     const job: Job = { ...parts, id: ids.next(), state: 'new', threads: null, place: null, timer: null }
-    const place: Place = { bytes, sinceMs, enteredMs: sinceMs, job, taken: () => void this.#start(job) }
+    const place: Place = { bytes, sinceMs, job, taken: () => void this.#start(job) }
     const decision = permits.enter(row, limits, place, held)
     metrics.add(this.#counts.tasks, 1)
     if (decision !== 'runs' && decision !== 'waits') throw this.#refused(decision, limits)
@@ -277,18 +278,19 @@ export class WorkerPool {
     advance(job, 'SUSPEND')
     this.#suspended.add(job)
     this.#offer(permits.suspend(row, settings().limits))
-    if (this.#suspended.size <= SUSPENDED_MAX) return
+    if (permits.interrupted(row) <= SUSPENDED_MAX) return
     const [slowest] = this.#suspended
     this.#suspended.delete(slowest!)
     slowest!.evicted()
   }
 
-  #resume(job: Job, goesOn: () => void): void {
+  #resume(job: Job, goesOn: () => void, way: 'go on' | 'end'): void {
     const { row, permits, settings } = this.#options
     const { limits } = settings()
-    const { sinceMs, held } = job
-    const place: Place = { bytes: 0, sinceMs, enteredMs: monotonicMs(), job, taken: goesOn }
-    const decision = permits.resume(row, limits, place, held)
+    const { held } = job
+    // By its arrival it would be ahead of all tasks of other threads, again and again.
+    const place: Place = { bytes: 0, sinceMs: monotonicMs(), job, taken: goesOn }
+    const decision = permits.resume(row, limits, place, held, way)
     if (decision === 'loop' || decision === 'busy') throw this.#refused(decision, limits)
     this.#suspended.delete(job)
     if (decision === 'waits') this.#queue(job, place)
@@ -386,8 +388,8 @@ export class WorkerPool {
   }
 
   /** A task waits no longer: it has a permit, is late, or was taken off the queue. */
-  #waited({ enteredMs, job }: Place): void {
-    const waitMs = monotonicMs() - enteredMs
+  #waited({ sinceMs, job }: Place): void {
+    const waitMs = monotonicMs() - sinceMs
     this.#options.metrics.add(this.#counts.waitSeconds, waitMs / 1000)
     job.wait?.waited(waitMs)
     const { settings, report } = this.#options

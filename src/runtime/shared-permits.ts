@@ -2,7 +2,7 @@
  * Permits in shared memory, with the queue for them, as of one pool for all threads of the process: `core` tasks run at
  * once, further ones wait; where the queue is full, up to `max` run; one more is refused. A permit that becomes free
  * goes to the task that has waited longest, whatever its thread. A task that is suspended has no permit; it waits for
- * one again, ahead of those that have had none, before it goes on.
+ * one again before it goes on. On each thread such tasks and those that have had none take turns.
  *
  * Each thread has a column that only it writes, under a lock that names its owner. `SharedPermits.clear` clears the
  * permits of a dead thread, and the lock where that thread held it.
@@ -168,8 +168,12 @@ export class SharedPermits {
   readonly #running: number[]
   /** In the order of their arrival. */
   readonly #waiting: Set<Waiting>[]
-  /** Tasks that wait to go on: ahead of `#waiting`. */
+  /** Tasks that wait to end: ahead of all others, and each begins but once. */
+  readonly #ending: Set<Waiting>[]
+  /** Tasks that wait to go on. */
   readonly #resumed: Set<Waiting>[]
+  /** Which of them has the next turn, by row: one queue alone could be filled anew for ever. */
+  readonly #turns: ('resumed' | 'waiting')[]
   readonly #suspended: number[]
   readonly #waitingBytes: number[]
   /** Permits by row of tasks that wait for a waiting task alone; left out: none. */
@@ -186,7 +190,9 @@ export class SharedPermits {
     this.#thread = thread
     this.#running = new Array<number>(this.#cells.rows).fill(0)
     this.#waiting = Array.from(this.#running, () => new Set())
+    this.#ending = Array.from(this.#running, () => new Set())
     this.#resumed = Array.from(this.#running, () => new Set())
+    this.#turns = Array.from(this.#running, () => 'resumed')
     this.#suspended = [...this.#running]
     this.#waitingBytes = new Array<number>(this.#cells.rows).fill(0)
     this.#heldSums = this.#running.map(() => [...this.#waitingBytes])
@@ -228,7 +234,12 @@ export class SharedPermits {
 
   /** Number of waiting tasks of this thread. */
   waiting(row: number): number {
-    return this.#waiting[row]!.size + this.#resumed[row]!.size
+    return this.#waiting[row]!.size + this.#resumed[row]!.size + this.#ending[row]!.size
+  }
+
+  /** Number of tasks of this thread that have begun, have no permit, and are not to end. */
+  interrupted(row: number): number {
+    return this.#suspended[row]! + this.#resumed[row]!.size
   }
 
   /**
@@ -264,10 +275,17 @@ export class SharedPermits {
   }
 
   /**
-   * A suspended task needs a permit again. It is refused for no length of the queue, because it has begun; those that
-   * wait to begin come after it. `task.sinceMs`: its arrival. Refused, it stays suspended.
+   * A suspended task needs a permit again. It is refused for no length of the queue, because it has begun; it takes
+   * turns with those that wait to begin. `task.sinceMs`: since when it waits. Refused, it stays suspended. `way`: a
+   * task that is to `end` waits for no turn.
    */
-  resume(row: number, limits: PermitLimits, task: Waiting, held = NOTHING_HELD): 'runs' | 'waits' | 'loop' | 'busy' {
+  resume(
+    row: number,
+    limits: PermitLimits,
+    task: Waiting,
+    held = NOTHING_HELD,
+    way: 'go on' | 'end' = 'go on',
+  ): 'runs' | 'waits' | 'loop' | 'busy' {
     const { core, max, queueLength } = limits
     if (!this.#lock.acquire()) return 'busy'
     const isFull = queueLength >= 0 && this.#cells.sum(row, WAITING) >= queueLength
@@ -278,7 +296,10 @@ export class SharedPermits {
     if (decision === 'waits' && hasCallers && this.#isStuck(row, permits, isAlone)) decision = 'loop'
     if (decision !== 'loop') this.#suspended[row]!--
     if (decision === 'runs') this.#running[row]!++
-    else if (decision === 'waits') this.#add(this.#resumed, row, task, isAlone && hasCallers ? permits : null)
+    else if (decision === 'waits') {
+      const queues = way === 'end' ? this.#ending : this.#resumed
+      this.#add(queues, row, task, isAlone && hasCallers ? permits : null)
+    }
     this.#publish(row)
     this.#lock.release()
     return decision
@@ -292,7 +313,7 @@ export class SharedPermits {
   }
 
   /**
-   * The task of this thread that has waited longest now has a permit; null: there is none. While a task of another
+   * The task of this thread whose turn it is now has a permit; null: there is none. While a task of another
    * thread has waited longer, that one comes first, unless `isImpatient`: its thread may hang.
    */
   takeWaiting(row: number, { core }: PermitLimits, isImpatient: boolean): Waiting | null {
@@ -305,6 +326,7 @@ export class SharedPermits {
     const isTaken = isFree() && (isImpatient || cells.longestWaiting(row) === this.#thread)
     if (isTaken) {
       cells.setShared(row, OFFERED, Math.max(0, cells.shared(row, OFFERED) - 1))
+      if (!this.#ending[row]!.has(first)) this.#turns[row] = this.#resumed[row]!.has(first) ? 'waiting' : 'resumed'
       this.#remove(row, first)
       this.#running[row]!++
       this.#publish(row)
@@ -396,9 +418,11 @@ export class SharedPermits {
   }
 
   #first(row: number): Waiting | undefined {
+    const [ending] = this.#ending[row]!
+    if (ending !== undefined) return ending
     const [resumed] = this.#resumed[row]!
     const [waiting] = this.#waiting[row]!
-    return resumed ?? waiting
+    return this.#turns[row] === 'resumed' ? (resumed ?? waiting) : (waiting ?? resumed)
   }
 
   #add(queues: readonly Set<Waiting>[], row: number, task: Waiting, held: readonly number[] | null): void {
@@ -415,8 +439,8 @@ export class SharedPermits {
   }
 
   #remove(row: number, task: Waiting): boolean {
-    const isRemoved = this.#waiting[row]!.delete(task) || this.#resumed[row]!.delete(task)
-    if (!isRemoved) return false
+    const queues = [this.#waiting, this.#resumed, this.#ending]
+    if (!queues.some(queue => queue[row]!.delete(task))) return false
     this.#waitingBytes[row]! -= task.bytes
     this.#addHeld(row, this.#held.get(task) ?? [], -1)
     return true

@@ -289,7 +289,7 @@ function twoThreads() {
 const SINGLE: PermitLimits = { core: 1, max: 1, queueLength: 1, queueBytes: 1000 }
 const task = (sinceMs: number) => ({ bytes: 1, sinceMs })
 
-test('D805: a suspended task leaves its permit to others, and goes on ahead of those that wait to begin', () => {
+test('D805: a suspended task leaves its permit to others, and goes on before a later one begins', () => {
   const { threads, counts } = twoThreads()
   const [first, second] = threads
   const [old, next, last] = [task(1), task(2), task(3)]
@@ -321,6 +321,49 @@ test('D805: on one thread, too, a task that goes on comes first', () => {
   assert.equal(permits.resume(0, limits, old), 'waits')
   assert.equal(permits.release(0, limits), true)
   assert.equal(permits.takeWaiting(0, limits, false), old)
+})
+
+test('D805: tasks that go on and tasks that begin take turns, so that neither waits for ever', () => {
+  const { threads } = twoThreads()
+  const [permits] = threads
+  const limits = { ...SINGLE, queueLength: -1 }
+  const returning = [task(1), task(2), task(3)]
+  for (const each of returning) {
+    assert.equal(permits.enter(0, limits, each), 'runs')
+    permits.suspend(0, limits)
+  }
+  const beginning = [task(4), task(5), task(6), task(7)]
+  assert.equal(permits.enter(0, limits, task(0)), 'runs')
+  for (const each of beginning) assert.equal(permits.enter(0, limits, each), 'waits')
+  for (const each of returning) assert.equal(permits.resume(0, limits, each), 'waits')
+  const taken: unknown[] = []
+  for (let at = 0; at < 7; at++) {
+    assert.equal(permits.release(0, limits), true)
+    taken.push(permits.takeWaiting(0, limits, false))
+  }
+  const [r, b] = [returning, beginning]
+  assert.deepEqual(taken, [r[0], b[0], r[1], b[1], r[2], b[2], b[3]])
+})
+
+test('D806: a task that is to end waits for no turn, and is interrupted no longer', () => {
+  const { threads } = twoThreads()
+  const [permits] = threads
+  const limits = { ...SINGLE, queueLength: -1 }
+  const [goesOn, ends, begins] = [task(1), task(2), task(3)]
+  for (const each of [goesOn, ends]) {
+    assert.equal(permits.enter(0, limits, each), 'runs')
+    permits.suspend(0, limits)
+  }
+  assert.equal(permits.enter(0, limits, task(0)), 'runs')
+  assert.equal(permits.enter(0, limits, begins), 'waits')
+  assert.equal(permits.resume(0, limits, goesOn), 'waits')
+  assert.equal(permits.interrupted(0), 2)
+  assert.equal(permits.resume(0, limits, ends, undefined, 'end'), 'waits')
+  assert.equal(permits.interrupted(0), 1)
+  for (const each of [ends, goesOn, begins]) {
+    assert.equal(permits.release(0, limits), true)
+    assert.equal(permits.takeWaiting(0, limits, false), each)
+  }
 })
 
 /** [permits that callers of the task hold, decision of its return]. */

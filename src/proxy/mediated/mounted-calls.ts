@@ -33,8 +33,11 @@ export interface MountedPlace {
   leave(): void
   /** Gives the permit of a running request back. */
   suspend(): void
-  /** Calls `goesOn` once a suspended request has a permit. Throws WorkerFailure; then it stays suspended. */
-  resume(goesOn: () => void): void
+  /**
+   * Calls `goesOn` once a suspended request has a permit. `way`: whether it is to end then. Throws WorkerFailure; then
+   * it stays suspended.
+   */
+  resume(goesOn: () => void, way: 'go on' | 'end'): void
 }
 
 /** Runs requests on worker threads, under the permits and in the queue of one transport. */

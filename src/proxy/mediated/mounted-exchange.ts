@@ -273,7 +273,8 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
     if (place?.state === 'runs') this.#tellNow()
     else if (place?.state === 'suspended') {
       try {
-        place.resume(() => this.#guarded(() => this.#tellNow()))
+        const way = this.#state === 'ended' ? 'end' : 'go on'
+        place.resume(() => this.#guarded(() => this.#tellNow()), way)
       } catch (error) {
         // A request that is over may end without a permit.
         if (this.#state === 'ended') this.#tellNow()
