@@ -113,7 +113,11 @@ const WORKER_ALONE = [
 
 /** Tells whether sequences, or those that they run, hold a mediator that fails on a reactor. */
 export function needsWorkerAlone(sequences: readonly string[], lookup: Lookup): boolean {
-  return hasStep(sequences, lookup, ({ mediator }) => WORKER_ALONE.includes(mediator))
+  return hasStep(sequences, lookup, ({ mediator, settings }) => {
+    if (mediator !== 'payloadFactory') return WORKER_ALONE.includes(mediator)
+    const { template } = settings as { readonly template: object }
+    return 'key' in template || 'freemarker' in template
+  })
 }
 
 /** `skipped`: what is within that mediator does not count. */

@@ -217,8 +217,8 @@ export function checkFaultSequences({ files }: SequenceSet): readonly Diagnostic
   const lookup: SequenceLookup = name => files.get(name)?.plan
   return [...files].flatMap(([name, { label }]) => {
     if (!OF_CODES.test(name) || !needsWorkerAlone([name], lookup)) return []
-    const expected = 'has a mediator that waits, or makes copies: refusals get the default body instead'
-    const hint = 'keep to properties, conditions and payloadFactory'
+    const expected = 'has a mediator that only a worker runs: refusals get the default body instead'
+    const hint = 'keep to properties, conditions and payloadFactory with its format inside, and no FreeMarker'
     return [{ where: label, key: 'sequence', given: name, expected, hint }]
   })
 }

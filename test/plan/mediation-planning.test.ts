@@ -229,10 +229,15 @@ test('D825: a sequence of a code that only a worker can run is a warning', async
   const set = await home(t, {
     _auth_failure_handler_: `<sequence key="shared"/>`,
     _throttle_out_handler_: WORKER,
+    _threat_fault_: '<payloadFactory media-type="json"><format key="conf/a.json"/></payloadFactory>',
+    fault: '<payloadFactory media-type="text" template-type="freemarker"><format>x</format></payloadFactory>',
     shared: script,
     'Pets:v1.0.0--Fault': script,
   })
   const warned = checkFaultSequences(set).map(({ given, expected }) => [given, expected])
-  const expected = 'has a mediator that waits, or makes copies: refusals get the default body instead'
-  assert.deepEqual(warned, [['_auth_failure_handler_', expected]])
+  const expected = 'has a mediator that only a worker runs: refusals get the default body instead'
+  assert.deepEqual(
+    warned,
+    ['_auth_failure_handler_', '_threat_fault_', 'fault'].map(name => [name, expected]),
+  )
 })

@@ -24,6 +24,9 @@ const WITH_FORMAT = ['string', 'date', 'time', 'datetime']
 /** Names of nodes that begin with `@@`, and are known. */
 const OF_NODES = ['@@', '@@markup', '@@nested_markup', '@@text', '@@qname', '@@local_name', '@@namespace']
 
+/** Other keys that are XPath may be those of JSON, as `["/pets"]`. */
+const XPATH = /^\.?\/\/[\p{L}_@*]/u
+
 export class ExpressionParser {
   readonly #tokens: readonly Token[]
   /** The span of all terms within a text in quotes, whose own places are not those of the source. */
@@ -206,6 +209,10 @@ export class ExpressionParser {
     this.#at++
     const key = this.expression()
     this.requires(']')
+    if (key.kind === 'literal' && typeof key.value === 'string' && XPATH.test(key.value)) {
+      const hint = 'write ["**"] for descendants, and ?filter or <#list> to choose among nodes'
+      throw new TemplateSyntaxError('has XPath in brackets, which is not supported', this.#span?.from ?? from, hint)
+    }
     return { kind: 'index', of, key, ...this.#spanFrom(from) }
   }
 

@@ -3,6 +3,7 @@ import { BuiltInCall } from './built-in-call.ts'
 import { BUILT_INS } from './built-ins.ts'
 import { type Environment, type Loop, VariablesHash } from './environment.ts'
 import { OF_LOOPS } from './loop-built-ins.ts'
+import { isKeyOfNodes, NodeList, NodeValue } from './nodes.ts'
 import { calculate } from './numbers.ts'
 import { describeSpan, type Operator, type RangeKind, type Span, type Term } from './plan.ts'
 import { TemplateFailure } from './template-error.ts'
@@ -201,6 +202,9 @@ export class ExpressionCompiler {
   }
 
   #member(value: TemplateValue, name: string, of: Span): TemplateValue {
+    if ((value instanceof NodeValue || value instanceof NodeList) && !isKeyOfNodes(name)) {
+      return this.fail(of, `is ${kindOf(value)}, and its key is no name: XPath is not supported`)
+    }
     if (isHash(value)) return memberIn(value, name)
     return this.fail(of, `is ${kindOf(value)}, which has no members`)
   }

@@ -16,6 +16,12 @@ interface NodeContext {
 export type NodeType = 'document' | 'element' | 'text' | 'attribute'
 const NAME = /^[\p{L}_][\p{L}\p{Nd}_.-]*(?::[\p{L}_][\p{L}\p{Nd}_.-]*)?$/u
 
+/** Tells whether a key names children, descendants, attributes or a part of a node; all else is XPath. */
+export function isKeyOfNodes(key: string): boolean {
+  if (['*', '**', '@*'].includes(key) || key.startsWith('@@')) return true
+  return NAME.test(key.startsWith('@') ? key.slice(1) : key)
+}
+
 export class NodeValue {
   readonly type: NodeType
   readonly parent: NodeValue | null

@@ -114,6 +114,8 @@ for (const [chapter, template, output] of ROWS) {
 
 /** Template, and the beginning of its error with the line. */
 const REFUSED: readonly (readonly [template: string, error: string])[] = [
+  ['\n${payload["//item"]}', '2 has XPath in brackets'],
+  ["${payload.a['.//@id']}", '1 has XPath in brackets'],
   ['a\n<#include "x.ftl">', '2 has <#include>, which is not supported'],
   ['<#import "x.ftl" as x>', '1 has <#import>, which is not supported'],
   ['\n\n${x?new()}', '3 has ?new, which is not supported'],

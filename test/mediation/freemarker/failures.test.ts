@@ -83,6 +83,8 @@ test('nodes of XML that are no single text are not printed', () => {
     ['${doc}', 'doc is a node of XML (document), which is not printed'],
     ['${doc.a.b}', 'doc.a.b is 2 nodes of XML, which is not printed'],
     ['${doc.a.c}', 'doc.a.c is 0 nodes of XML, which is not printed'],
+    ['${doc["a/b"]!"x"}', 'doc is a node of XML (document), and its key is no name: XPath is not supported'],
+    ['${doc.a.b["@x=1"]!"x"}', 'doc.a.b is 2 nodes of XML, and its key is no name: XPath is not supported'],
   ] as const) {
     assert.throws(() => renderedOf(template, doc), { message: `line 1 of the template: ${failure}` })
   }
