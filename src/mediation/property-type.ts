@@ -53,7 +53,8 @@ export function tooLong(cause: string): MediationFault {
   return new MediationFault({ code: 102532, message: 'The message could not be mediated', cause })
 }
 
-function noRoom(): MediationFault {
+/** The fault where the heap of the worker has no room. */
+export function noRoom(): MediationFault {
   const cause = 'a value needs more memory than the worker has left'
   return new MediationFault({ code: 102533, message: 'The message could not be processed', cause })
 }

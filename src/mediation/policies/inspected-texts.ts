@@ -3,6 +3,7 @@
  * escapes, because escapes of a format hide text from a look at the whole.
  */
 import { type BodyFormat, bodyFormatOf, isXmlFormat } from '../formats/body-types.ts'
+import { hasHeapRoom } from '../../runtime/heap-room.ts'
 import { showLife } from '../../runtime/signs-of-life.ts'
 import { decodeName } from '../formats/element-names.ts'
 import { bytesOfFile, writeForm } from '../formats/forms.ts'
@@ -10,6 +11,7 @@ import { jsonOf } from '../formats/json-text.ts'
 import { decodedText, jsonTokens } from '../formats/json-tokens.ts'
 import { textOfPayload } from '../json-xml.ts'
 import type { Message, Payload } from '../message.ts'
+import { noRoom } from '../property-type.ts'
 import { type Json, textOf } from '../value.ts'
 import { elementsOf, textWithin, writeXml, type XmlElementNode } from '../xml-tree.ts'
 
@@ -60,12 +62,18 @@ export function textsOfBody(message: Message): InspectedTexts {
   const format = bodyFormatOf(textOf(message.get('transport', 'content-type')))
   const received = message.bodyState === 'read' ? message.bodySource!.text() : textOfMade(payload, format)
   // Spellings would cost more than the text is worth, because it is refused.
-  if (received.length > INSPECTED_MAX || payload.kind === 'text') return textsOfText(received)
+  if (received.length > INSPECTED_MAX) return textsOfText(received)
+  if (payload.kind === 'text') return { whole: [received], parts: partsOfHiddenJson(received) }
   if (payload.kind === 'json') {
     return { whole: [received, JSON.stringify(jsonOf(payload))], parts: partsOfJson(payload.text) }
   }
-  if (payload.kind === 'binary') return { whole: [received, utf8Of(received)], parts: null }
-  if (format === 'form') return { whole: [received], parts: partsOfForm(payload.root) }
+  if (payload.kind === 'binary') {
+    const text = utf8Of(received)
+    return { whole: [received, text], parts: partsOfHiddenJson(text) }
+  }
+  if (format === 'form') {
+    return { whole: [received], parts: joined(partsOfForm(payload.root), partsOfHiddenJson(received)) }
+  }
   const isMultipart = format === 'multipart'
   const parts = partsOfXml(payload.root, isMultipart)
   if (isMultipart) return { whole: [received, utf8Of(received)], parts }
@@ -87,6 +95,30 @@ function* partsOfJson(text: string): Generator<string> {
   for (const token of jsonTokens(text)) {
     if (token.kind === 'name' || token.kind === 'text') yield decodedText(text, token)
   }
+}
+
+/** Bytes of the heap that a character of JSON takes at most once it is parsed. */
+const BYTES_OF_CHARACTER = 32
+
+/**
+ * Parts of a text that is JSON, though its content type is another one: a backend may read it. Null for other texts.
+ * Throws MediationFault where the heap has no room.
+ */
+function partsOfHiddenJson(text: string): Iterable<string> | null {
+  const json = text.startsWith('\ufeff') ? text.slice(1) : text
+  if (!/^\s*["[{]/.test(json)) return null
+  if (!hasHeapRoom(BYTES_OF_CHARACTER * json.length)) throw noRoom()
+  try {
+    JSON.parse(json)
+  } catch {
+    return null
+  }
+  return partsOfJson(json)
+}
+
+function* joined(parts: Iterable<string>, others: Iterable<string> | null): Generator<string> {
+  yield* parts
+  yield* others ?? []
 }
 
 function* partsOfForm(root: XmlElementNode): Generator<string> {

@@ -163,6 +163,13 @@ for (const [steps, type, body] of HIDDEN) {
   })
 }
 
+test('a guardrail looks into JSON whatever its content type is', async () => {
+  for (const type of ['', 'text/plain', 'application/octet-stream', 'application/x-www-form-urlencoded']) {
+    const { fault } = await runPolicy(WHOLE_URLS, { type, body: '["https:\\/\\/evil.example"]' })
+    assert.match(fault?.message ?? '', /: 1 URLs that are not allowed$/, type)
+  }
+})
+
 test('a JSONPath of a guardrail finds the members of XML', async () => {
   const { fault } = await runPolicy(regex('secret', 'jsonPath="$.a"'), { type: 'text/xml', body: '<a>secret</a>' })
   assert.match(fault?.message ?? '', /: the text matches the pattern$/)

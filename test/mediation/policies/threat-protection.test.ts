@@ -147,6 +147,14 @@ const INSPECTED: readonly (readonly [pattern: string, type: string, body: string
   ['é', MULTIPART, parts('name="a"; filename="b"', 'é'), true],
   [base64, MULTIPART, parts('name="a"; filename="b"', 'ok'), false],
   ['&lt;script', 'application/octet-stream', '\u0000<script', true],
+  // A backend may read JSON whatever its type says.
+  ['&lt;script', '', '{"q":"\\u003cscript"}', true],
+  ['&lt;script', 'text/plain', ' ["\\u003cscript"]', true],
+  ['&lt;script', 'text/plain; charset=utf-16le', '"\\u003cscript"', false],
+  ['&lt;script', 'application/octet-stream', '\ufeff{"\\u003cscript":1}', true],
+  ['&lt;é', 'application/octet-stream', '["\\u003cé"]', true],
+  ['&lt;script', 'application/x-www-form-urlencoded', '{"q":"\\u003cscript"}', true],
+  ['&lt;script', 'text/plain', '{"q":"\\u003cscript"', false],
   ['é', '', 'é', true],
 ]
 
