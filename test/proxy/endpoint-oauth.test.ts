@@ -7,7 +7,7 @@ import { HttpClient } from '../../src/control/remote/http-client.ts'
 import type { EndpointForm } from '../../src/mediation/endpoint-plan.ts'
 import { parseEndpointFile } from '../../src/mediation/sequence-parser.ts'
 import { type FlowTexts, flowsOf } from '../harness/flows.ts'
-import { eventually } from '../harness/peers.ts'
+import { connectPeer, eventually, type Peer } from '../harness/peers.ts'
 import { ScriptedControl } from '../harness/scripted-control.ts'
 import { planTokens, type Reaction, says, startBackend, startCallsOf } from '../harness/sequence-calls.ts'
 
@@ -215,3 +215,21 @@ for (const property of [
     assert.deepEqual([fieldOf(head, 'authorization'), body], ['Bearer t-1', '{"n":1}'])
   })
 }
+
+test('a request whose client leaves while it waits for a token never reaches the backend', async t => {
+  const asked = Promise.withResolvers<Peer>()
+  const token: Reaction = (_, peer) => {
+    asked.resolve(peer)
+    return null
+  }
+  const { gateway, issuer, backend, ask } = await start(t, { flows: called, backend: takes('Bearer t-1'), token })
+  const client = await connectPeer(gateway.port)
+  client.send('POST /a/x HTTP/1.1\r\nHost: gateway\r\nContent-Length: 4\r\n\r\nleft')
+  const peer = await asked.promise
+  client.reset()
+  await eventually('the flow has ended', () => gateway.metrics().counts.workerTasksLeft === 1)
+  const text = JSON.stringify({ access_token: 't-1', token_type: 'Bearer', expires_in: 3600 })
+  peer.send(`HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n${text}`)
+  assert.equal((await ask('POST /a/x', '"stays"'))[0], 200)
+  assert.deepEqual([issuer.received.length, backend.received.map(({ body }) => body)], [1, ['"stays"']])
+})

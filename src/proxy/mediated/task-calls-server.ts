@@ -45,6 +45,11 @@ interface ServerOptions {
   readonly traces: TraceRecords | null
 }
 
+/** A request to a backend, or the token for one, that a task waits for. */
+interface Waited {
+  giveUp(): void
+}
+
 export class TaskCallsServer {
   readonly #options: ServerOptions
   readonly #kept = new LRUCache<string, KeptResponse>({
@@ -63,7 +68,7 @@ export class TaskCallsServer {
   #hits = 0
   #misses = 0
   /** Requests to backends by the task that waits for them. */
-  readonly #ofTasks = new Map<number, Set<BackendCall>>()
+  readonly #ofTasks = new Map<number, Set<Waited>>()
   #blockingCalls: BlockingCalls
   #pending = 0
   #lastId = 0
@@ -83,12 +88,12 @@ export class TaskCallsServer {
     for (const call of [...(this.#ofTasks.get(task) ?? [])]) call.giveUp()
   }
 
-  #join(task: number, call: BackendCall): void {
+  #join(task: number, call: Waited): void {
     const calls = this.#ofTasks.get(task) ?? new Set()
     this.#ofTasks.set(task, calls.add(call))
   }
 
-  #part(task: number, call: BackendCall): void {
+  #part(task: number, call: Waited): void {
     const calls = this.#ofTasks.get(task)
     calls?.delete(call)
     if (calls?.size === 0) this.#ofTasks.delete(task)
@@ -223,7 +228,7 @@ export class TaskCallsServer {
     const withoutOwn = { ...request, message: { ...message, fields } }
     let refused: BackendResult | null = null
     for (let before = ''; ; ) {
-      const credential = await tokenOf(tokens, request.endpoint)
+      const credential = await this.#tokenFor(request, tokens)
       if ('kind' in credential) return credential
       if (refused !== null && credential.line === before) return refused
       const own = { ...resolved, callerLines: credential.line, ownCredential: credential }
@@ -231,6 +236,21 @@ export class TaskCallsServer {
       if (refused !== null || !isRefusal(result)) return result
       refused = result
       before = credential.line
+    }
+  }
+
+  /** Resolves with a fault where there is no token, and where nobody waits for the task any more. */
+  async #tokenFor({ endpoint, task = 0 }: BackendRequest, tokens: TokenSource): Promise<OwnCredential | BackendResult> {
+    let isWaitedFor = true
+    const waited: Waited = { giveUp: () => (isWaitedFor = false) }
+    this.#join(task, waited)
+    try {
+      const credential = await tokens.get()
+      return isWaitedFor ? credential : faultOf(UNSENDABLE, 'nobody waits for the response any more')
+    } catch (error) {
+      return faultOf(CREDENTIALS_REFUSED, `the endpoint ${endpoint} has no token: ${(error as Error).message}`)
+    } finally {
+      this.#part(task, waited)
     }
   }
 
@@ -266,15 +286,6 @@ export class TaskCallsServer {
 function faultOf(code: typeof BUSY | typeof UNSENDABLE | typeof CREDENTIALS_REFUSED, cause: string): BackendResult {
   const { message, description: detail } = FAULT[code]
   return { kind: 'fault', fault: { code, message, detail, cause, sequence: '' } }
-}
-
-/** Returns the token, or the fault of a message without a token. */
-async function tokenOf(tokens: TokenSource, endpoint: string): Promise<OwnCredential | BackendResult> {
-  try {
-    return await tokens.get()
-  } catch (error) {
-    return faultOf(CREDENTIALS_REFUSED, `the endpoint ${endpoint} has no token: ${(error as Error).message}`)
-  }
 }
 
 function isRefusal(result: BackendResult): boolean {
