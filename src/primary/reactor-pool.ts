@@ -134,8 +134,10 @@ export class ReactorPool {
 
   /** Lets reactors run handlers again that were isolated (D710); returns their names. */
   returnHandlers(): readonly string[] {
-    const { handlers, reactors } = this.#plans[0]!
-    if (handlers === null) return []
+    const [plan] = this.#plans
+    // A node with a key manager alone has no reactor.
+    if (plan === undefined || plan.handlers === null) return []
+    const { handlers, reactors } = plan
     return new ModuleStates(handlers.states, reactors).release().map(at => handlers.handlers[at]!.name)
   }
 

@@ -5,8 +5,6 @@ import { DatabaseSync } from 'node:sqlite'
 import { after, test } from 'node:test'
 import { issuesOf, startHealthcare } from '../harness/healthcare.ts'
 import { leave } from '../harness/operator.ts'
-import { connectPeer } from '../harness/peers.ts'
-import { takeResponse } from '../harness/responses.ts'
 
 after(leave)
 
@@ -29,24 +27,25 @@ const expected = (status: number, issue: string) =>
 test('a full worker pool is 503 transient with 102540, until a place is free', async () => {
   const sets = [`${POOL}_size_core=1`, `${POOL}_size_max=1`, `${POOL}_queue_length=0`]
   const at = await startHealthcare(project => project, sets)
-  const { ask, base, token } = at
+  const { ask } = at
   assert.equal((await ask('GET', TYPE)).status, 200)
-  // A request holds its place from its head to the end of its response: this one sends its body later.
-  const slow = await connectPeer(Number(new URL(base).port))
-  const given = await token('user/HealthcareService.c')
-  slow.send(
-    `POST /healthcare${TYPE} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${given}\r\n` +
-      `Content-Type: application/fhir+json\r\nContent-Length: ${SERVICE.length}\r\nExpect: 100-continue\r\n\r\n`,
-  )
-  // The interim response says that a thread has the request and asks for its body.
-  await slow.untilText('100 Continue\r\n\r\n')
-  slow.take()
+  // A request that waits for the database holds its place; one that waits for its client does not (D805).
+  const database = new DatabaseSync(join(at.at.data, 'api-HealthcareService.db'))
+  database.exec('begin immediate')
+  const posts: ReturnType<typeof ask>[] = []
+  // A GET that comes first takes the place, and the POST is refused.
+  do posts.push(ask('POST', TYPE, { body: SERVICE }))
+  while ((await ask('GET', TYPE)).status === 200)
   assert.deepEqual(await refusalsOf(at), expected(503, 'error transient 102540'))
   const { status, fields } = await ask('POST', TYPE, { body: SERVICE })
   assert.deepEqual([status, fields.get('location')], [503, null])
-  slow.send(SERVICE)
-  assert.equal((await takeResponse(slow)).status, 201)
-  slow.destroy()
+  database.exec('rollback')
+  database.close()
+  const created = (await Promise.all(posts)).filter(post => post.status !== 503)
+  assert.deepEqual(
+    created.map(post => post.status),
+    [201],
+  )
   const found = await ask('GET', `${TYPE}?_summary=count`)
   assert.deepEqual([found.status, found.json.total], [200, 1])
 })
