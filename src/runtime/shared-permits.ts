@@ -12,7 +12,7 @@ import { OwnerLock } from './owner-lock.ts'
 export interface PermitLimits {
   readonly core: number
   readonly max: number
-  /** Tasks that wait; -1: any number. */
+  /** Tasks that wait for their first permit; -1: any number. */
   readonly queueLength: number
   /** Bytes that the waiting tasks of all rows may hold together. */
   readonly queueBytes: number
@@ -65,15 +65,17 @@ const OFFERED = 0
 const HIGHEST = 1
 const SHARED_CELLS = 2
 /**
- * Cells per row and thread. `OLDEST`: when its first waiting task came, in milliseconds of the monotonic clock. From
- * `HELD` on, by row: permits that tasks hold which wait for its waiting tasks, each permit once.
+ * Cells per row and thread. `OLDEST`: when its first waiting task came, in milliseconds of the monotonic clock.
+ * `RETURNING`: waiting tasks that have begun. From `HELD` on, by row: permits that tasks hold which wait for its
+ * waiting tasks, each permit once.
  */
 const RUNNING = 0
 const WAITING = 1
 const BYTES = 2
 const OLDEST = 3
 const SUSPENDED = 4
-const HELD = 5
+const RETURNING = 5
+const HELD = 6
 /** A thread whose wake-up was lost looks again. */
 const WAIT_MS = 1000
 
@@ -123,6 +125,11 @@ class Cells {
     let sum = 0
     for (let row = 0; row < this.rows; row++) sum += this.sum(row, BYTES)
     return sum
+  }
+
+  /** Tasks that wait for their first permit. */
+  queued(row: number): number {
+    return this.sum(row, WAITING) - this.sum(row, RETURNING)
   }
 
   /** Permits that tasks have, or that waiting tasks are about to take. */
@@ -251,7 +258,7 @@ export class SharedPermits {
     const cells = this.#cells
     const taken = cells.taken(row)
     const waiting = cells.sum(row, WAITING)
-    const hasPlace = queueLength < 0 || waiting < queueLength
+    const hasPlace = queueLength < 0 || cells.queued(row) < queueLength
     let decision: PermitDecision = hasPlace ? 'memory' : 'queue-full'
     if (taken < core && waiting === 0) decision = 'runs'
     else if (hasPlace && cells.waitingBytes() + task.bytes <= queueBytes) decision = 'waits'
@@ -288,7 +295,7 @@ export class SharedPermits {
   ): 'runs' | 'waits' | 'loop' | 'busy' {
     const { core, max, queueLength } = limits
     if (!this.#lock.acquire()) return 'busy'
-    const isFull = queueLength >= 0 && this.#cells.sum(row, WAITING) >= queueLength
+    const isFull = queueLength >= 0 && this.#cells.queued(row) >= queueLength
     const { permits, isAlone } = held
     const hasCallers = permits.some(count => count > 0)
     const isFree = this.#cells.taken(row) < (isFull ? Math.max(core, max) : core)
@@ -454,6 +461,7 @@ export class SharedPermits {
     cells.setOwn(this.#thread, row, RUNNING, this.#running[row]!)
     cells.setOwn(this.#thread, row, WAITING, this.waiting(row))
     cells.setOwn(this.#thread, row, SUSPENDED, this.#suspended[row]!)
+    cells.setOwn(this.#thread, row, RETURNING, this.#resumed[row]!.size + this.#ending[row]!.size)
     cells.setOwn(this.#thread, row, BYTES, this.#waitingBytes[row]!)
     cells.setOwn(this.#thread, row, OLDEST, first?.sinceMs ?? 0)
     for (const [holder, sum] of this.#heldSums[row]!.entries()) cells.setOwn(this.#thread, row, HELD + holder, sum)

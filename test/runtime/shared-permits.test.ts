@@ -345,6 +345,19 @@ test('D805: tasks that go on and tasks that begin take turns, so that neither wa
   assert.deepEqual(taken, [r[0], b[0], r[1], b[1], r[2], b[2], b[3]])
 })
 
+test('D805: tasks that wait to go on fill no bounded queue', () => {
+  const { threads, counts } = twoThreads()
+  const [first, second] = threads
+  const old = task(1)
+  assert.equal(first.enter(0, SINGLE, old), 'runs')
+  first.suspend(0, SINGLE)
+  assert.equal(second.enter(0, SINGLE, task(2)), 'runs')
+  assert.equal(first.resume(0, SINGLE, old), 'waits')
+  assert.equal(second.enter(0, SINGLE, task(3)), 'waits')
+  assert.equal(first.enter(0, SINGLE, task(4)), 'queue-full')
+  assert.equal(counts().waiting, 2)
+})
+
 test('D806: a task that is to end waits for no turn, and is interrupted no longer', () => {
   const { threads } = twoThreads()
   const [permits] = threads
