@@ -6,6 +6,8 @@ import { BackendTokenClient } from '../../src/control/remote/backend-token-clien
 import { HttpClient } from '../../src/control/remote/http-client.ts'
 import type { EndpointForm } from '../../src/mediation/endpoint-plan.ts'
 import { parseEndpointFile } from '../../src/mediation/sequence-parser.ts'
+import { PERMIT_ROWS } from '../../src/plan/worker-plan.ts'
+import { SharedPermits } from '../../src/runtime/shared-permits.ts'
 import { type FlowTexts, flowsOf } from '../harness/flows.ts'
 import { connectPeer, eventually, type Peer } from '../harness/peers.ts'
 import { ScriptedControl } from '../harness/scripted-control.ts'
@@ -37,6 +39,7 @@ interface Scene {
   readonly grantName?: string
   /** Endpoints of files, of the element. */
   readonly named?: (http: string) => Record<string, string>
+  readonly permits?: SharedArrayBuffer
 }
 
 async function fileOf(content: string): Promise<EndpointForm> {
@@ -48,7 +51,7 @@ async function fileOf(content: string): Promise<EndpointForm> {
 }
 
 /** A gateway with an API of these flows, whose control thread asks the token endpoint. */
-async function start(t: TestContext, { flows, backend: reaction, token, inner, grantName, named }: Scene) {
+async function start(t: TestContext, { flows, backend: reaction, token, inner, grantName, named, permits }: Scene) {
   let issued = 0
   const issue: Reaction = () => {
     return [200, JSON.stringify({ access_token: `t-${++issued}`, token_type: 'Bearer', expires_in: 3600 })]
@@ -60,7 +63,13 @@ async function start(t: TestContext, { flows, backend: reaction, token, inner, g
   const mediation = await flowsOf(flows(http, backend.port))
   const files: Record<string, EndpointForm> = {}
   for (const [name, content] of Object.entries(named?.(http) ?? {})) files[name] = await fileOf(content)
-  const { ask, gateway } = await startCallsOf(t, mediation, backend.port, files)
+  const { ask, gateway } = await startCallsOf(
+    t,
+    mediation,
+    backend.port,
+    files,
+    permits === undefined ? {} : { permits },
+  )
   const http1 = new HttpClient(SETTINGS)
   t.after(() => http1.close())
   const tokens = new BackendTokenClient(http1)
@@ -222,12 +231,14 @@ test('a request whose client leaves while it waits for a token never reaches the
     asked.resolve(peer)
     return null
   }
-  const { gateway, issuer, backend, ask } = await start(t, { flows: called, backend: takes('Bearer t-1'), token })
+  const permits = SharedPermits.allocate(1, Object.keys(PERMIT_ROWS).length)
+  const scene = { flows: called, backend: takes('Bearer t-1'), token, permits }
+  const { gateway, issuer, backend, ask } = await start(t, scene)
   const client = await connectPeer(gateway.port)
   client.send('POST /a/x HTTP/1.1\r\nHost: gateway\r\nContent-Length: 4\r\n\r\nleft')
   const peer = await asked.promise
   client.reset()
-  await eventually('the flow has ended', () => gateway.metrics().counts.workerTasksLeft === 1)
+  await eventually('the free permit', () => SharedPermits.counts(permits, 1, PERMIT_ROWS.plain).running === 0)
   const text = JSON.stringify({ access_token: 't-1', token_type: 'Bearer', expires_in: 3600 })
   peer.send(`HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n${text}`)
   assert.equal((await ask('POST /a/x', '"stays"'))[0], 200)
