@@ -106,6 +106,11 @@ const WARNED: readonly (readonly [steps: string, warning: string])[] = [
   [generator('DOMHASHGenerator'), ''],
   [`<cache hashGenerator="${DIGEST}.REQUESTHASHGenerator"/>`, ''],
   [generator('MyGenerator'), `hashGenerator: ${NO_GENERATOR}`],
+  ['<cache scope="per-mediator" id="a"/>', ''],
+  [
+    '<cache scope="per-host" id="a"/>',
+    'cache/scope: has no effect: each finder of an API has responses of its own (remove it)',
+  ],
   ['<cache hashGenerator="org.example.Own"/>', `cache/hashGenerator: ${NO_GENERATOR}`],
 ]
 

@@ -66,6 +66,9 @@ const OF_FORM = [
   'accept-encoding',
 ]
 
+/** The scope that every finder has. */
+const OWN_SCOPE = 'per-mediator'
+
 export const cache = mediator<CacheSettings>({
   name: 'cache',
   attributes: ['collector', 'timeout', 'maxMessageSize', 'id', 'scope', 'hashGenerator'],
@@ -74,6 +77,10 @@ export const cache = mediator<CacheSettings>({
   parse(element, parser) {
     const collects = parser.flag(element, 'collector')
     if (collects === undefined) return undefined
+    const scope = element.attribute('scope')
+    if (scope !== '' && scope !== OWN_SCOPE) {
+      parser.warn(element, 'scope', 'has no effect: each finder of an API has responses of its own', 'remove it')
+    }
     return collects ? { kind: 'collector' } : parseFinder(element, parser)
   },
 
