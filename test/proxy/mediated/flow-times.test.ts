@@ -35,12 +35,10 @@ test('the wait for a turn before the worker is time of the queue, that of the re
   }
   const exchange = { isSecured: false, queueMs: 0, mediationMs: 0 }
   const services = { workers: { plain: worker, secured: worker }, turns }
-  const { begin, mediate, account } = timedWorkers(
-    services,
-    exchange,
-    () => nowMs,
-    { entered: () => undefined, queued: () => undefined },
-  )
+  const { begin, mediate, account } = timedWorkers(services, exchange, () => nowMs, {
+    entered: () => undefined,
+    queued: () => undefined,
+  })
   await begin()
   await mediate(TASK, 0)
   account()
