@@ -11,6 +11,11 @@ import { collectGarbage } from './heap-trim.ts'
 const MIB = 1_048_576
 const SMALL_BYTES = MIB
 
+/** The sweeper of V8 frees buffers on another thread, which a busy machine may delay: waits for it in milliseconds. */
+const SWEEP_WAIT_MS = 5
+const SWEEP_WAITS = 10
+const NOBODY_WAKES = new Int32Array(new SharedArrayBuffer(4))
+
 /** True if `bytes` more fit into the heap. Where they do not at once, garbage is collected, which blocks the thread. */
 export function hasHeapRoom(bytes: number): boolean {
   if (bytes < SMALL_BYTES || freeBytes() >= bytes) return true
@@ -27,7 +32,11 @@ export function hasBytesRoom(): boolean {
   if (outside <= limitOf(limit)) return true
   collectGarbage('regular')
   // The statistics of V8 lack what its sweeper frees meanwhile; those of Node do not, and take longer.
-  return process.memoryUsage().arrayBuffers <= limitOf(limit)
+  for (let waits = 0; process.memoryUsage().arrayBuffers > limitOf(limit); waits++) {
+    if (waits === SWEEP_WAITS) return false
+    Atomics.wait(NOBODY_WAKES, 0, 0, SWEEP_WAIT_MS)
+  }
+  return true
 }
 
 function freeBytes(): number {

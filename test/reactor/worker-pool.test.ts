@@ -226,7 +226,8 @@ test('a message that times out in the queue has waited too long as well', async 
   const held = reactors.hold(0)
   assert.equal(await reactors.hold(1), 'late')
   const [warning] = reactors.reports.filter(({ event }) => event === 'message waited for a worker')
-  assert.ok(Number(warning?.fields.WAIT_MS) >= 1000)
+  // The timer may end a millisecond before its time.
+  assert.ok(Number(warning?.fields.WAIT_MS) >= 999)
   assert.equal(await held, 'late')
 })
 
@@ -248,7 +249,7 @@ test('the mean wait counts messages that time out in the queue, and those whose 
   assert.equal(await late, 'late')
   const [left, timedOut] = told
   assert.equal(told.length, 2)
-  assert.ok(timedOut! >= 1000, `${timedOut}`)
+  assert.ok(timedOut! >= 999, `${timedOut}`)
   const { workerWaits, workerWaitSeconds } = reactors.metrics
   assert.equal(workerWaits, 2)
   assert.ok(Math.abs(workerWaitSeconds - (left! + timedOut!) / 1000) < 1e-6)
