@@ -187,11 +187,15 @@ class Flow {
   run(): FlowEnd | Promise<FlowEnd> {
     const { api, sequences, message: transferred } = this.#task
     const message = this.#received(transferred, false)
-    // Its client is not to wait for what is sent later.
-    this.#time.goesOn = () => message.sendsLater !== ''
     const own = message.bodySource
     const kind = this.#sequences.of(api).runToEnd(sequences, message)
-    return kind instanceof Promise ? kind.then(kind => this.#end(kind, message, own)) : this.#end(kind, message, own)
+    return kind instanceof Promise ? this.#endLater(kind, message, own) : this.#end(kind, message, own)
+  }
+
+  async #endLater(kind: Promise<FlowResult['kind']>, message: Message, own: BodySource | null): Promise<FlowEnd> {
+    // Its client is not to wait for what is sent later.
+    this.#time.goesOn = () => message.sendsLater !== ''
+    return this.#end(await kind, message, own)
   }
 
   #end(kind: FlowResult['kind'], message: Message, own: BodySource | null): FlowEnd | Promise<FlowEnd> {

@@ -163,13 +163,9 @@ function run(
   const runner = runners[task.kind]
   if (runner === undefined) throw new KnownCause(`there is no task of the kind ${task.kind}`)
   const time = times.begin(id, endMs)
-  let result: TaskResult | Promise<TaskResult> | null = null
-  try {
-    result = runner(task as never, time)
-  } finally {
-    if (!(result instanceof Promise)) times.ended(id)
-  }
+  const result = runner(task as never, time)
   if (!(result instanceof Promise)) return result
+  times.waits(time)
   // A late result has no receiver: the task gives up its place, and its pending calls end with `time`.
   return time.limit(result, () => new KnownCause('not done in time')).finally(() => times.ended(id))
 }

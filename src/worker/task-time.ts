@@ -62,27 +62,34 @@ export class TaskTime {
   }
 }
 
-/** The times of the tasks of one thread. A reactor tells all its threads of a task for which nobody waits any more. */
+/**
+ * The times of the tasks of one thread. A reactor tells all its threads of a task for which nobody waits any more. A
+ * task that does not wait hears of nothing meanwhile, and is in no table.
+ */
 export class TaskTimes {
-  readonly #running = new Map<number, TaskTime>()
+  readonly #waiting = new Map<number, TaskTime>()
   /** Tasks that may come yet, or are those of other threads; in the order of the messages. */
   readonly #left = new Set<number>()
 
   /** `endMs`: as of `TaskTime`. */
   begin(id: number, endMs: number): TaskTime {
     const time = new TaskTime(endMs, id)
-    this.#running.set(id, time)
     if (this.#left.delete(id)) time.end()
     return time
   }
 
+  /** The task waits for something: `leave` ends it from now on. */
+  waits(time: TaskTime): void {
+    this.#waiting.set(time.id, time)
+  }
+
   ended(id: number): void {
-    this.#running.delete(id)
+    this.#waiting.delete(id)
   }
 
   /** Nobody waits for the result of the task any more. Returns whether a task ends for that. */
   leave(id: number): boolean {
-    const time = this.#running.get(id)
+    const time = this.#waiting.get(id)
     if (time !== undefined) {
       const ends = !time.goesOn()
       if (ends) time.end()
