@@ -7,7 +7,7 @@ import type { XmlElement } from '../config/xml.ts'
 import { isToken } from '../http1/token.ts'
 import { isFieldText } from '../http1/writer.ts'
 import type { ElementParser } from './element-parser.ts'
-import type { EndpointOAuth } from './endpoint-plan.ts'
+import type { TokenRequest } from '../plan/backend-planning.ts'
 
 const GRANTS = ['authorizationCode', 'clientCredentials', 'passwordCredentials']
 /** Elements of every grant. */
@@ -30,7 +30,7 @@ const OWN_FIELDS = [
 const HOW_TO_SET = "write it, or read a variable of the environment: {get-property('env', 'NAME')}"
 
 /** Undefined after an error. */
-export function parseOAuth(element: XmlElement, parser: ElementParser): EndpointOAuth | undefined {
+export function parseOAuth(element: XmlElement, parser: ElementParser): TokenRequest | undefined {
   parser.checkElements(element, GRANTS)
   const [grant, other] = element.children
   if (grant === undefined) return parser.error(element, '', 'is empty', `add one of ${GRANTS.join(', ')}`)
@@ -102,7 +102,7 @@ function parseUrl(parent: XmlElement, parser: ElementParser): string | undefined
   return parser.error(parent.child('tokenUrl')!, '', expected, 'the gateway sends the client secret there')
 }
 
-/** Whether the client names itself in the form, not in Authorization. */
+/** Returns whether the credentials of the client are in the form, and not in Authorization. */
 function parseMode(parent: XmlElement, parser: ElementParser): boolean | undefined {
   const child = parser.only(parent, 'authMode')
   const mode = (child?.text ?? '').trim().toLowerCase()

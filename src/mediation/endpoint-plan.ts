@@ -1,6 +1,7 @@
 /** The endpoints of sequences as plain data: as the primary parses them, and as it plans them for the reactors. */
 import type { Expression } from './expression.ts'
 import type { Scope } from './message.ts'
+import type { TokenRequest } from '../plan/backend-planning.ts'
 import { type EndpointSettings, type EndpointsDefinition, LONE_ENDPOINT_SETTINGS } from '../apis/api-definition.ts'
 
 /** A variable of a URI template, or literal text. `keeps`: reserved characters stay as they are (RFC 6570 3.2.3). */
@@ -72,27 +73,9 @@ export interface EndpointForm {
   /** Properties that the endpoint sets on requests for it; may hold secrets. Left out: none. */
   readonly properties?: readonly EndpointProperty[]
   /** How the gateway gets an access token for requests to the endpoint. Left out: they need none of it. */
-  readonly oauth?: EndpointOAuth
+  readonly oauth?: TokenRequest
   /** Settings of a single endpoint of a file as a member of a group. */
   readonly asMember?: EndpointSettings
-}
-
-/** A request for an access token, as a BackendTokenPlan has it. Holds secrets. */
-export interface EndpointOAuth {
-  readonly tokenUrl: string
-  readonly clientId: string
-  readonly clientSecret: string
-  readonly scopes: readonly string[]
-  /** Further parameters of the form. */
-  readonly parameters: Readonly<Record<string, string>>
-  /** Left out: client credentials (RFC 6749 4.4). */
-  readonly grant?:
-    | { readonly kind: 'password'; readonly username: string; readonly password: string }
-    | { readonly kind: 'refresh_token'; readonly refreshToken: string }
-  /** The form has the credentials of the client. Left out: Authorization has them. */
-  readonly inForm?: true
-  /** Further fields, in lower case. Left out: none. */
-  readonly headers?: Readonly<Record<string, string>>
 }
 
 export interface EndpointProperty {

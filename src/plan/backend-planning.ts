@@ -12,6 +12,9 @@ import type {
 import { basicAuthorization } from '../auth/basic-credentials.ts'
 import type { Configuration } from '../config/catalogue.ts'
 
+/** A request for an access token, whichever backend it is for. Holds secrets. */
+export type TokenRequest = Omit<BackendTokenPlan, 'key'>
+
 const KEY_TYPES = ['production', 'sandbox'] as const
 
 /** `signer`: null if reactors sign nothing. */

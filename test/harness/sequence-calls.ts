@@ -1,12 +1,15 @@
 /** Gateways whose sequences call backends, and backends that respond by path. */
+import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { type ApiDefinition, LONE_ENDPOINT_SETTINGS, NO_ENDPOINTS } from '../../src/apis/api-definition.ts'
 import type { BackendTokenPlan } from '../../src/auth/auth-plan.ts'
+import { Diagnostics, formatDiagnostic } from '../../src/config/diagnostics.ts'
 import type { ApiMediationPlan } from '../../src/mediation/flow-plan.ts'
 import type { EndpointFiles } from '../../src/mediation/endpoint-files.ts'
 import { withEndpointForms } from '../../src/mediation/endpoint-forms.ts'
 import type { EndpointForm } from '../../src/mediation/endpoint-plan.ts'
 import { needsOf } from '../../src/mediation/needs.ts'
+import { parseEndpointFile } from '../../src/mediation/sequence-parser.ts'
 import type { SequencePlan } from '../../src/mediation/sequence-plan.ts'
 import { ApiPlanner } from '../../src/plan/api-planning.ts'
 import type { ApiPlan, ProxyProfiles, SequenceEndpointsPlan } from '../../src/plan/reactor-plan.ts'
@@ -15,7 +18,7 @@ import { PLAIN_DEFINITION } from './api-plan.ts'
 import { OPEN_CORS } from './filter-chain.ts'
 import { type FlowTexts, flowsOf } from './flows.ts'
 import { type GatewayOptions, startGateway, type TestGateway } from './gateway.ts'
-import { connectPeer, type Peer, ScriptedBackend } from './peers.ts'
+import { connectPeer, type Peer, refusingPort, ScriptedBackend } from './peers.ts'
 import { takeResponse } from './responses.ts'
 import type { Owner } from './suite.ts'
 
@@ -173,6 +176,22 @@ export async function startCallsOf(
       return [status, answer]
     },
   }
+}
+
+/** The endpoint of a file that holds an element. */
+export async function endpointOfFile(element: string): Promise<EndpointForm> {
+  const diagnostics = new Diagnostics()
+  const text = `<endpoint xmlns="http://ws.apache.org/ns/synapse" name="one">${element}</endpoint>`
+  const form = await parseEndpointFile('one', 'one.xml', text, diagnostics)
+  assert.deepEqual(diagnostics.errors.map(formatDiagnostic), [])
+  return form!
+}
+
+/** A port that refuses connections until the end of the test. */
+export async function refusing(t: Owner): Promise<number> {
+  const { port, close } = await refusingPort()
+  t.after(close)
+  return port
 }
 
 export const address = (port: number, path = '') =>

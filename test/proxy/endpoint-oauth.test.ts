@@ -1,17 +1,22 @@
 /** OAuth of endpoints in sequences, end to end: worker threads, a scripted backend and a scripted token endpoint. */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { Diagnostics, formatDiagnostic } from '../../src/config/diagnostics.ts'
 import { BackendTokenClient } from '../../src/control/remote/backend-token-client.ts'
 import { HttpClient } from '../../src/control/remote/http-client.ts'
 import type { EndpointForm } from '../../src/mediation/endpoint-plan.ts'
-import { parseEndpointFile } from '../../src/mediation/sequence-parser.ts'
 import { PERMIT_ROWS } from '../../src/plan/worker-plan.ts'
 import { SharedPermits } from '../../src/runtime/shared-permits.ts'
 import { type FlowTexts, flowsOf } from '../harness/flows.ts'
 import { connectPeer, eventually, type Peer } from '../harness/peers.ts'
 import { ScriptedControl } from '../harness/scripted-control.ts'
-import { planTokens, type Reaction, says, startBackend, startCallsOf } from '../harness/sequence-calls.ts'
+import {
+  endpointOfFile,
+  planTokens,
+  type Reaction,
+  says,
+  startBackend,
+  startCallsOf,
+} from '../harness/sequence-calls.ts'
 
 const SETTINGS = { requestsMax: 100, perHostMax: 50, idleMax: 100, waitingMax: 1024, trust: {}, ownCertificates: [] }
 const CLIENT = '<clientId>a client</clientId><clientSecret>s:cr-et%t</clientSecret>'
@@ -42,14 +47,6 @@ interface Scene {
   readonly permits?: SharedArrayBuffer
 }
 
-async function fileOf(content: string): Promise<EndpointForm> {
-  const diagnostics = new Diagnostics()
-  const text = `<endpoint xmlns="http://ws.apache.org/ns/synapse" name="one">${content}</endpoint>`
-  const form = await parseEndpointFile('one', 'one.xml', text, diagnostics)
-  assert.deepEqual(diagnostics.errors.map(formatDiagnostic), [])
-  return form!
-}
-
 /** A gateway with an API of these flows, whose control thread asks the token endpoint. */
 async function start(t: TestContext, { flows, backend: reaction, token, inner, grantName, named, permits }: Scene) {
   let issued = 0
@@ -62,7 +59,7 @@ async function start(t: TestContext, { flows, backend: reaction, token, inner, g
   const http = `<http uri-template="http://127.0.0.1:${backend.port}/in">${auth}</http>`
   const mediation = await flowsOf(flows(http, backend.port))
   const files: Record<string, EndpointForm> = {}
-  for (const [name, content] of Object.entries(named?.(http) ?? {})) files[name] = await fileOf(content)
+  for (const [name, content] of Object.entries(named?.(http) ?? {})) files[name] = await endpointOfFile(content)
   const { ask, gateway } = await startCallsOf(
     t,
     mediation,

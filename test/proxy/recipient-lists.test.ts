@@ -1,11 +1,16 @@
 /** Lists of recipients, end to end: real worker threads, scripted backends. */
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
-import { Diagnostics, formatDiagnostic } from '../../src/config/diagnostics.ts'
-import type { EndpointForm } from '../../src/mediation/endpoint-plan.ts'
-import { parseEndpointFile } from '../../src/mediation/sequence-parser.ts'
-import { type Peer, refusingPort } from '../harness/peers.ts'
-import { address, type Reaction, says, startBackend, startCalls } from '../harness/sequence-calls.ts'
+import { test } from 'node:test'
+import type { Peer } from '../harness/peers.ts'
+import {
+  address,
+  endpointOfFile,
+  type Reaction,
+  refusing,
+  says,
+  startBackend,
+  startCalls,
+} from '../harness/sequence-calls.ts'
 
 const ANSWERS = {
   '/a/x': says(200, '{"from":"a"}'),
@@ -17,20 +22,6 @@ const AGGREGATE = `<aggregate><completeCondition><messageCount min="2" max="-1"/
 const list = (members: string) => `<endpoint><recipientlist>${members}</recipientlist></endpoint>`
 const listed = (value: string) => list(`<endpoints value="${value}" max-cache="20"/>`)
 const of = (port: number, ...paths: readonly string[]) => paths.map(path => address(port, path)).join('')
-
-async function fileOf(content: string): Promise<EndpointForm> {
-  const diagnostics = new Diagnostics()
-  const text = `<endpoint xmlns="http://ws.apache.org/ns/synapse" name="one">${content}</endpoint>`
-  const form = await parseEndpointFile('one', 'one.xml', text, diagnostics)
-  assert.deepEqual(diagnostics.errors.map(formatDiagnostic), [])
-  return form!
-}
-
-async function refusing(t: TestContext): Promise<number> {
-  const { port, close } = await refusingPort()
-  t.after(close)
-  return port
-}
 
 /** Flows for a backend at the port, and their answer. */
 const GATHERED: readonly (readonly [what: string, flows: (port: number) => Record<string, string>, body: string])[] = [
@@ -89,7 +80,7 @@ for (const [what, flows, body] of GATHERED) {
   test(`an aggregate gathers the responses of all recipients: ${what}`, async t => {
     const backend = await startBackend(t, ANSWERS)
     const named = {
-      all: await fileOf(`<recipientlist><endpoint key="a"/>${address(backend.port, '/c')}</recipientlist>`),
+      all: await endpointOfFile(`<recipientlist><endpoint key="a"/>${address(backend.port, '/c')}</recipientlist>`),
       a: `http://127.0.0.1:${backend.port}/a`,
     }
     const { ask } = await startCalls(t, flows(backend.port), backend.port, named)
@@ -134,7 +125,7 @@ test('properties of the list and of its endpoints are in the requests', async t 
   const own = `<endpoint><address uri="http://127.0.0.1:${backend.port}/a"/>${set('X-Own', 'two')}</endpoint>`
   const all = `<endpoint><recipientlist>${own}<endpoint key="b"/></recipientlist>${set('X-List', 'one')}</endpoint>`
   const named = {
-    b: await fileOf(`<address uri="http://127.0.0.1:${backend.port}/b"/>${set('X-Own', 'three')}`),
+    b: await endpointOfFile(`<address uri="http://127.0.0.1:${backend.port}/b"/>${set('X-Own', 'three')}`),
   }
   const { ask } = await startCalls(t, { request: `<call>${all}</call><respond/>` }, backend.port, named)
   assert.deepEqual(await ask(), [200, '{"from":"x"}'])

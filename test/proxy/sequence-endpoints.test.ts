@@ -1,36 +1,18 @@
 /** Forms of endpoints in sequences and files, end to end: real worker threads, scripted backends. */
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
-import { Diagnostics, formatDiagnostic } from '../../src/config/diagnostics.ts'
+import { test } from 'node:test'
 import type { EndpointForm } from '../../src/mediation/endpoint-plan.ts'
-import { parseEndpointFile } from '../../src/mediation/sequence-parser.ts'
-import { refusingPort } from '../harness/peers.ts'
-import { says, startBackend, startCalls } from '../harness/sequence-calls.ts'
+import { endpointOfFile, refusing, says, startBackend, startCalls } from '../harness/sequence-calls.ts'
 
 const call = (endpoint: string) => `<call><endpoint>${endpoint}</endpoint></call>`
 const http = (port: number, path: string) => `<http method="get" uri-template="http://127.0.0.1:${port}${path}"/>`
 const within = (...forms: readonly string[]) => forms.map(form => `<endpoint>${form}</endpoint>`).join('')
 
-/** The endpoint of a file. */
-async function fileOf(content: string): Promise<EndpointForm> {
-  const diagnostics = new Diagnostics()
-  const text = `<endpoint xmlns="http://ws.apache.org/ns/synapse" name="one">${content}</endpoint>`
-  const form = await parseEndpointFile('one', 'one.xml', text, diagnostics)
-  assert.deepEqual(diagnostics.errors.map(formatDiagnostic), [])
-  return form!
-}
-
-async function refusing(t: TestContext): Promise<number> {
-  const { port, close } = await refusingPort()
-  t.after(close)
-  return port
-}
-
 test('a failover of two named endpoints goes to the second where the first refuses', async t => {
   const backend = await startBackend(t, { '/good': says(200, '{"from":"second"}') })
   const named = {
-    down: await fileOf(http(await refusing(t), '/bad')),
-    up: await fileOf(http(backend.port, '/good')),
+    down: await endpointOfFile(http(await refusing(t), '/bad')),
+    up: await endpointOfFile(http(backend.port, '/good')),
   }
   const request = `${call('<failover><endpoint key="down"/><endpoint key="up"/></failover>')}<respond/>`
   const { ask } = await startCalls(t, { request }, backend.port, named)
@@ -84,7 +66,8 @@ for (const place of ['in the sequence', 'in a file', 'as a member of a group']) 
     })
     const url = `http://127.0.0.1:${backend.port}/pets/{uri.var.id}`
     const content = `<http uri-template="${url}">${AUTHENTICATION}</http>${PROPERTIES}`
-    const named: Record<string, EndpointForm> = place === 'in the sequence' ? {} : { one: await fileOf(content) }
+    const named: Record<string, EndpointForm> =
+      place === 'in the sequence' ? {} : { one: await endpointOfFile(content) }
     const key = place === 'in a file' ? '<endpoint key="one"/>' : ''
     const group = '<endpoint><failover><endpoint key="one"/></failover></endpoint>'
     const endpoint = place === 'in the sequence' ? `<endpoint>${content}</endpoint>` : key || group
@@ -99,7 +82,7 @@ for (const place of ['in the sequence', 'in a file', 'as a member of a group']) 
 
 test('the format of an endpoint of a file acts', async t => {
   const backend = await startBackend(t, { '/soap/x': ({ head }) => [200, JSON.stringify(/text\/xml/.test(head))] })
-  const named = { soap: await fileOf(`<address uri="http://127.0.0.1:${backend.port}/soap" format="soap11"/>`) }
+  const named = { soap: await endpointOfFile(`<address uri="http://127.0.0.1:${backend.port}/soap" format="soap11"/>`) }
   const request = '<call><endpoint key="soap"/></call><respond/>'
   const { ask } = await startCalls(t, { request }, backend.port, named)
   assert.deepEqual(await ask('POST /a/x', '{"a":"!"}'), [200, 'true'])
@@ -129,7 +112,7 @@ for (const [what, request] of CHOSEN) {
     const property = '<property name="X-Literal" value="of two" scope="transport"/>'
     const named = {
       one: `http://127.0.0.1:${backend.port}/one`,
-      two: await fileOf(`<address uri="http://127.0.0.1:${backend.port}/two"/>${property}`),
+      two: await endpointOfFile(`<address uri="http://127.0.0.1:${backend.port}/two"/>${property}`),
     }
     const { ask, gateway } = await startCalls(t, { request }, backend.port, named)
     assert.deepEqual(await ask('POST /a/x', '{"to":"one"}'), [200, '{"from":"one"}'])
