@@ -291,7 +291,7 @@ function copyExclusive(schema: Schema, converted: Record<string, unknown>): void
   }
 }
 
-/** What an `xml` object says about names: prefixes are the choice of each message. */
+/** Returns the terms of an `xml` object that decide names; without prefixes, which each message chooses. */
 function xmlTerms({ name, namespace, attribute, wrapped }: Schema): Schema {
   const terms = { name, namespace, attribute: isTrue(attribute), wrapped: isTrue(wrapped) }
   return Object.fromEntries(Object.entries(terms).filter(([, value]) => value !== undefined && value !== false))

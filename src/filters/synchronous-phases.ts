@@ -26,7 +26,7 @@ export interface SynchronousServices {
   readonly synchronous: SynchronousCalls
 }
 
-/** What a phase has done. `late`: it was ended at its limit. */
+/** The result of a phase. `late`: the phase was ended at its limit. */
 type Ran =
   | { readonly kind: 'done'; readonly goesOn: boolean }
   | { readonly kind: 'failed'; readonly cause: string }

@@ -96,7 +96,7 @@ export class ElementParser {
     return given === '' ? this.error(element, attribute, 'is missing', 'add it') : given
   }
 
-  /** One of the choices, in any case; `otherwise` without the attribute. */
+  /** Returns the choice that an attribute names in any case; `otherwise` without the attribute. */
   choice<Choice extends string>(
     element: XmlElement,
     attribute: string,

@@ -18,7 +18,7 @@ export function parseEndpointProperty(element: XmlElement, parser: ElementParser
   return { name, scope: SCOPES.get(scope)!, value }
 }
 
-/** What `<authentication>` adds to the form of an endpoint. */
+/** The parts of the form of an endpoint that `<authentication>` sets. */
 type Authentication = Pick<EndpointForm, 'properties' | 'oauth'>
 
 /** `<authentication>` within `<http>`. Undefined after an error. No diagnostic shows user or password. */

@@ -96,6 +96,6 @@ function instanceOf(
   const [error] = found.errors
   if (error === undefined && form !== undefined) return form
   const { where = '', key = '', expected = '', hint = '' } = error ?? {}
-  // What is given may be a secret.
+  // The diagnostic leaves out the given value, which may be a secret.
   return { expected: `makes no endpoint of the template ${name}: ${where}: ${key}: ${expected}`, hint }
 }

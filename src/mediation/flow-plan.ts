@@ -66,7 +66,7 @@ const COPIERS = ['clone', 'iterate']
 /** Mediators that copy the message where their endpoint is a list of recipients. */
 const SENDERS = ['call', 'send']
 
-/** Whether a mediator makes copies; `perhaps`: files decide whether its endpoint is a list of recipients. */
+/** Returns how often a mediator makes copies. `perhaps`: files decide whether its endpoint is a list of recipients. */
 export function copiesOf({ mediator, settings }: MediatorPlan): 'always' | 'perhaps' | 'never' {
   if (COPIERS.includes(mediator)) return 'always'
   if (!SENDERS.includes(mediator)) return 'never'

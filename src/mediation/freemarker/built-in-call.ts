@@ -1,4 +1,4 @@
-/** One call of a built-in: its target and arguments as the kinds that it takes. */
+/** A call of a built-in gives its implementation the target and the arguments in the kinds that it takes. */
 import type { Environment } from './environment.ts'
 import type { ExpressionCompiler } from './expressions.ts'
 import { NodeList, NodeValue } from './nodes.ts'
@@ -111,7 +111,7 @@ export class BuiltInCall {
     return item => value.call([item])
   }
 
-  /** What the function says of an item, as a boolean. */
+  /** Returns the function of an argument, whose result for an item has to be a boolean. */
   conditionAt(at: number): (item: TemplateValue) => boolean {
     const call = this.functionAt(at)
     return item => {

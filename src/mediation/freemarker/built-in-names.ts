@@ -44,7 +44,7 @@ const ARGUMENTS: ReadonlyMap<string, readonly [least: number, most: number]> = n
   ROWS.flatMap(([names, least, most]) => names.split(' ').map(name => [name, [least, most]] as const)),
 )
 
-/** What takes the place of built-ins that are absent. */
+/** Remedies for the use of built-ins that are absent, by name. */
 const REMEDIES: Readonly<Record<string, string>> = {
   new: 'a template creates no objects of Java',
   api: 'a template calls no methods of Java',

@@ -8,7 +8,7 @@ const collator = new Intl.Collator('en-US')
 
 type Comparable = number | string
 
-/** What items are sorted by: numbers, texts, booleans or dates, all of one kind. */
+/** Returns the value by which an item is sorted: a number, text, boolean or date, all items of one kind. */
 function comparable(call: BuiltInCall, value: TemplateValue): Comparable {
   if (isMissing(value)) return call.fail('has an item that is missing')
   if (isNumber(value)) return doubleOf(value)

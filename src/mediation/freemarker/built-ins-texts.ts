@@ -28,7 +28,7 @@ function inScript(text: string, quote: RegExp): string {
 
 const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t', '\f': '\\f', '\b': '\\b' }
 
-/** What would end a script or CDATA section around the text. */
+/** Escapes characters that would end a script or CDATA section around the text. */
 function inMarkup(found: string): string {
   return found === '</' ? '<\\/' : found === ']]>' ? ']]\\u003E' : `\\u003C${found[1]}`
 }
