@@ -3,7 +3,7 @@
  * sequence is never run here, because it sets exactly what the policy grants. A sequence that reads nothing of the
  * request runs once per grant of a policy; any other one runs once per request, before the backend gets it.
  */
-import { describeCors, describeRequest } from '../faults/fault-message.ts'
+import { describeCors, describeRequest } from './exchange/request-properties.ts'
 import { capturedValue } from '../http1/captured-fields.ts'
 import type { CompiledSequences } from '../mediation/compiled-sequences.ts'
 import { formatResponse } from '../mediation/formatter.ts'

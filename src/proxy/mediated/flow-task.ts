@@ -1,5 +1,6 @@
 /** The task of a worker for an exchange, and the meaning of its result for the head of a request. */
-import { callerProperty, describeRaised, describeRequest, fillFaultMessage } from '../../faults/fault-message.ts'
+import { describeRaised, fillFaultMessage } from '../../faults/fault-message.ts'
+import { callerProperty, describeRequest } from '../exchange/request-properties.ts'
 import { faultDetails } from '../../faults/fault-details.ts'
 import { faultFormat } from '../../faults/fault-format.ts'
 import type { CallChain } from '../../http1/call-chain.ts'

@@ -5,7 +5,7 @@
 import type { Exchange } from '../exchange/exchange.ts'
 import { fieldsIn, type HeadEdit, isForwarding } from '../exchange/head-edit.ts'
 import { type EditRules, requestEdit, responseEdit } from './message-edit.ts'
-import { callerProperty, describeRequest } from '../../faults/fault-message.ts'
+import { callerProperty, describeRequest } from '../exchange/request-properties.ts'
 import { fieldNamed, type FieldKinds, KIND } from '../../http1/field-kinds.ts'
 import { forwardedKinds } from '../../http1/forwarded.ts'
 import type { Head } from '../../http1/head.ts'
