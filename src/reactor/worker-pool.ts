@@ -82,11 +82,11 @@ interface PoolTask {
  * and its result is needed no more. `suspended`: it has begun, and waits for its client. `resuming`: it waits for a
  * permit to go on. `ended`: it is over, or was taken off the queue.
  */
-type JobState = 'new' | 'queued' | 'runs' | 'left' | 'suspended' | 'resuming' | 'ended'
+type TaskState = 'new' | 'queued' | 'runs' | 'left' | 'suspended' | 'resuming' | 'ended'
 /** `RUN`: it gets a permit. `WAIT`: it enters the queue. `LEAVE`: the result is needed no more. */
-type JobEvent = 'RUN' | 'WAIT' | 'LEAVE' | 'SUSPEND' | 'END'
+type TaskEvent = 'RUN' | 'WAIT' | 'LEAVE' | 'SUSPEND' | 'END'
 
-const JOB_TRANSITIONS: { readonly [S in JobState]: { readonly [E in JobEvent]?: JobState } } = {
+const TASK_TRANSITIONS: { readonly [S in TaskState]: { readonly [E in TaskEvent]?: TaskState } } = {
   new: { RUN: 'runs', WAIT: 'queued' },
   queued: { RUN: 'runs', END: 'ended' },
   runs: { LEAVE: 'left', SUSPEND: 'suspended', END: 'ended' },
@@ -105,16 +105,17 @@ interface Place {
   readonly bytes: number
   /** Since when the task waits. */
   readonly sinceMs: number
-  readonly job: Job
+  readonly entry: TaskEntry
   /** The task has a permit. */
   readonly taken: () => void
 }
 
-interface Job extends PoolTask {
+/** A task from its entry into the pool to its end. */
+interface TaskEntry extends PoolTask {
   /** Length of the body, wherever it is. */
   readonly bodyBytes: number
   readonly id: number
-  state: JobState
+  state: TaskState
   /** Null before the task has its first permit. */
   threads: WorkerThreads | null
   /** The last place of the task in the queue; null: it had none. */
@@ -133,7 +134,7 @@ interface Job extends PoolTask {
 /** A task without a time-out of the pool. */
 interface OpenTask {
   readonly result: Promise<unknown>
-  readonly state: JobState
+  readonly state: TaskState
   /** Takes a task off the queue, whose result rejects with `left`; false: it has begun. */
   leave(): boolean
   /** A running task waits for its client. */
@@ -153,7 +154,7 @@ export class WorkerPool {
   /** Tells others of permits that were given back while the lock was not free. */
   #repair: NodeJS.Timeout | null = null
   /** Suspended tasks; the longest suspended one comes first. */
-  readonly #suspended = new Set<Job>()
+  readonly #suspended = new Set<TaskEntry>()
 
   constructor(options: WorkerPoolOptions) {
     this.#options = options
@@ -168,17 +169,17 @@ export class WorkerPool {
     return this.#enter(task, bodyBytes, this.#options.settings().timeoutMs, wait, NOBODY).result.promise
   }
 
-  /** Runs a task as `run` does, without the time-out of the pool. `evicted`: see Job. */
+  /** Runs a task as `run` does, without the time-out of the pool. `evicted`: see `TaskEntry`. */
   open(task: PoolTask, bodyBytes: number, evicted: () => void = NOBODY): OpenTask {
-    const job = this.#enter(task, bodyBytes, 0, null, evicted)
+    const entry = this.#enter(task, bodyBytes, 0, null, evicted)
     return {
-      result: job.result.promise,
+      result: entry.result.promise,
       get state() {
-        return job.state
+        return entry.state
       },
-      leave: () => this.#leave(job),
-      suspend: () => this.#suspend(job),
-      resume: (goesOn, way) => this.#resume(job, goesOn, way),
+      leave: () => this.#leave(entry),
+      suspend: () => this.#suspend(entry),
+      resume: (goesOn, way) => this.#resume(entry, goesOn, way),
     }
   }
 
@@ -188,7 +189,7 @@ export class WorkerPool {
     timeoutMs: number,
     wait: TaskWait | null,
     evicted: () => void,
-  ): Job {
+  ): TaskEntry {
     const { row, permits, settings, metrics, ids } = this.#options
     const { limits } = settings()
     const result = Promise.withResolvers<unknown>()
@@ -197,26 +198,26 @@ export class WorkerPool {
     const bytes = transfer.reduce((sum, { byteLength }) => sum + byteLength, TASK_BYTES)
     const endMs = timeoutMs === 0 ? 0 : sinceMs + timeoutMs
     const parts = { task, transfer, held, bodyBytes, result, timeoutMs, endMs, wait, evicted }
-    const job: Job = { ...parts, id: ids.next(), state: 'new', threads: null, place: null, timer: null }
-    const place: Place = { bytes, sinceMs, job, taken: () => void this.#start(job) }
+    const entry: TaskEntry = { ...parts, id: ids.next(), state: 'new', threads: null, place: null, timer: null }
+    const place: Place = { bytes, sinceMs, entry, taken: () => void this.#start(entry) }
     const decision = permits.enter(row, limits, place, held)
     metrics.add(this.#counts.tasks, 1)
     if (decision !== 'runs' && decision !== 'waits') throw this.#refused(decision, limits)
-    wait?.entered(() => this.#giveUp(job))
-    if (timeoutMs > 0) job.timer = setTimeout(() => this.#atEnd(job), timeoutMs)
+    wait?.entered(() => this.#giveUp(entry))
+    if (timeoutMs > 0) entry.timer = setTimeout(() => this.#atEnd(entry), timeoutMs)
     if (decision === 'runs') {
-      advance(job, 'RUN')
-      void this.#start(job)
+      advance(entry, 'RUN')
+      void this.#start(entry)
     } else {
-      this.#queue(job, place)
-      wait?.queued(() => void this.#leave(job))
+      this.#queue(entry, place)
+      wait?.queued(() => void this.#leave(entry))
     }
-    return job
+    return entry
   }
 
-  #queue(job: Job, place: Place): void {
-    advance(job, 'WAIT')
-    job.place = place
+  #queue(entry: TaskEntry, place: Place): void {
+    advance(entry, 'WAIT')
+    entry.place = place
     this.#options.metrics.add(this.#counts.waits, 1)
     this.#looking ??= this.#look()
   }
@@ -233,34 +234,34 @@ export class WorkerPool {
     return new WorkerFailure(reason, causeOfRefusal(reason, limits))
   }
 
-  async #start(job: Job): Promise<void> {
+  async #start(entry: TaskEntry): Promise<void> {
     const { threads, metrics } = this.#options
-    const { task, id, endMs, transfer, bodyBytes, result } = job
-    job.threads = threads(bodyBytes)
+    const { task, id, endMs, transfer, bodyBytes, result } = entry
+    entry.threads = threads(bodyBytes)
     try {
-      const value = await job.threads.run({ task, id, endMs }, transfer)
-      this.#endIfLate(job)
-      if (isLeft(job)) result.reject(GIVEN_UP)
+      const value = await entry.threads.run({ task, id, endMs }, transfer)
+      this.#endIfLate(entry)
+      if (isLeft(entry)) result.reject(GIVEN_UP)
       else result.resolve(value)
     } catch (error) {
       const failure = error as WorkerFailure
       if (failure.reason === 'died') metrics.add(this.#counts.died, 1)
-      else if (!this.#endIfLate(job) && !isLeft(job)) metrics.add(this.#counts.failed, 1)
-      result.reject(isLeft(job) ? GIVEN_UP : failure)
+      else if (!this.#endIfLate(entry) && !isLeft(entry)) metrics.add(this.#counts.failed, 1)
+      result.reject(isLeft(entry) ? GIVEN_UP : failure)
     }
-    if (job.timer !== null) clearTimeout(job.timer)
-    this.#ended(job)
+    if (entry.timer !== null) clearTimeout(entry.timer)
+    this.#ended(entry)
   }
 
   /** The task is over on its thread. */
-  #ended(job: Job): void {
+  #ended(entry: TaskEntry): void {
     const { row, permits, settings } = this.#options
-    const { state } = job
-    advance(job, 'END')
-    this.#suspended.delete(job)
+    const { state } = entry
+    advance(entry, 'END')
+    this.#suspended.delete(entry)
     if (state === 'resuming') {
-      permits.leave(row, job.place!)
-      this.#waited(job.place!)
+      permits.leave(row, entry.place!)
+      this.#waited(entry.place!)
       this.#repairLater()
       return
     }
@@ -273,10 +274,10 @@ export class WorkerPool {
     else this.#repairLater()
   }
 
-  #suspend(job: Job): void {
+  #suspend(entry: TaskEntry): void {
     const { row, permits, settings } = this.#options
-    advance(job, 'SUSPEND')
-    this.#suspended.add(job)
+    advance(entry, 'SUSPEND')
+    this.#suspended.add(entry)
     this.#offer(permits.suspend(row, settings().limits))
     if (permits.interrupted(row) <= SUSPENDED_MAX) return
     const [slowest] = this.#suspended
@@ -284,18 +285,18 @@ export class WorkerPool {
     slowest!.evicted()
   }
 
-  #resume(job: Job, goesOn: () => void, way: 'go on' | 'end'): void {
+  #resume(entry: TaskEntry, goesOn: () => void, way: 'go on' | 'end'): void {
     const { row, permits, settings } = this.#options
     const { limits } = settings()
-    const { held } = job
+    const { held } = entry
     // By its arrival it would be ahead of all tasks of other threads, again and again.
-    const place: Place = { bytes: 0, sinceMs: monotonicMs(), job, taken: goesOn }
+    const place: Place = { bytes: 0, sinceMs: monotonicMs(), entry, taken: goesOn }
     const decision = permits.resume(row, limits, place, held, way)
     if (decision === 'loop' || decision === 'busy') throw this.#refused(decision, limits)
-    this.#suspended.delete(job)
-    if (decision === 'waits') this.#queue(job, place)
+    this.#suspended.delete(entry)
+    if (decision === 'waits') this.#queue(entry, place)
     else {
-      advance(job, 'RUN')
+      advance(entry, 'RUN')
       goesOn()
     }
   }
@@ -310,53 +311,54 @@ export class WorkerPool {
     }, REPAIR_MS).unref()
   }
 
-  #leave(job: Job): boolean {
-    if (!this.#leaveQueue(job)) return false
-    this.#hasLeft(job)
-    job.result.reject(new WorkerFailure('left', 'taken off the queue of the workers before its turn'))
+  #leave(entry: TaskEntry): boolean {
+    if (!this.#leaveQueue(entry)) return false
+    this.#hasLeft(entry)
+    entry.result.reject(new WorkerFailure('left', 'taken off the queue of the workers before its turn'))
     return true
   }
 
   /** Ends a task whose result is needed no more, in the queue or on its thread. */
-  #giveUp(job: Job): void {
-    if (this.#leave(job) || job.state !== 'runs') return
-    advance(job, 'LEAVE')
-    this.#hasLeft(job)
-    job.threads?.leave(job.id)
+  #giveUp(entry: TaskEntry): void {
+    if (this.#leave(entry) || entry.state !== 'runs') return
+    advance(entry, 'LEAVE')
+    this.#hasLeft(entry)
+    entry.threads?.leave(entry.id)
   }
 
-  #hasLeft(job: Job): void {
-    if (job.timer !== null) clearTimeout(job.timer)
-    job.timer = null
+  #hasLeft(entry: TaskEntry): void {
+    if (entry.timer !== null) clearTimeout(entry.timer)
+    entry.timer = null
     this.#options.metrics.add(this.#counts.left, 1)
   }
 
   /** Returns false where the task does not wait for its first permit. */
-  #leaveQueue(job: Job): boolean {
+  #leaveQueue(entry: TaskEntry): boolean {
     const { row, permits } = this.#options
-    if (job.state !== 'queued') return false
-    advance(job, 'END')
-    permits.leave(row, job.place!)
+    if (entry.state !== 'queued') return false
+    advance(entry, 'END')
+    permits.leave(row, entry.place!)
     this.#repairLater()
-    this.#waited(job.place!)
+    this.#waited(entry.place!)
     return true
   }
 
-  #atEnd(job: Job): void {
+  #atEnd(entry: TaskEntry): void {
     // A timer may fire some milliseconds early, and the thread of the task has the exact time.
-    if (!this.#endIfLate(job)) job.timer = setTimeout(() => this.#atEnd(job), Math.ceil(job.endMs - monotonicMs()))
+    if (!this.#endIfLate(entry))
+      entry.timer = setTimeout(() => this.#atEnd(entry), Math.ceil(entry.endMs - monotonicMs()))
   }
 
   /** Returns whether the result comes too late, or never: whoever waits hears of it now. */
-  #endIfLate(job: Job): boolean {
-    const { endMs, timeoutMs, timer, result } = job
-    if (endMs === 0 || isLeft(job) || monotonicMs() < endMs) return false
+  #endIfLate(entry: TaskEntry): boolean {
+    const { endMs, timeoutMs, timer, result } = entry
+    if (endMs === 0 || isLeft(entry) || monotonicMs() < endMs) return false
     if (timer === null) return true
     clearTimeout(timer)
-    job.timer = null
+    entry.timer = null
     this.#options.metrics.add(this.#counts.timeouts, 1)
     // Not in the queue any more: its thread ends it, by the time in its envelope.
-    if (!this.#leaveQueue(job)) advance(job, 'LEAVE')
+    if (!this.#leaveQueue(entry)) advance(entry, 'LEAVE')
     result.reject(new WorkerFailure('late', `no result within ${timeoutMs} ms`))
     return true
   }
@@ -381,17 +383,17 @@ export class WorkerPool {
     for (;;) {
       const place = permits.takeWaiting(row, limits, isImpatient) as Place | null
       if (place === null) return
-      advance(place.job, 'RUN')
+      advance(place.entry, 'RUN')
       this.#waited(place)
       place.taken()
     }
   }
 
   /** A task waits no longer: it has a permit, is late, or was taken off the queue. */
-  #waited({ sinceMs, job }: Place): void {
+  #waited({ sinceMs, entry }: Place): void {
     const waitMs = monotonicMs() - sinceMs
     this.#options.metrics.add(this.#counts.waitSeconds, waitMs / 1000)
-    job.wait?.waited(waitMs)
+    entry.wait?.waited(waitMs)
     const { settings, report } = this.#options
     const { queueWarningMs } = settings()
     if (queueWarningMs === 0 || waitMs <= queueWarningMs) return
@@ -400,14 +402,14 @@ export class WorkerPool {
 }
 
 /** Throws where the table has no such transition: a bug of the gateway. */
-function advance(job: Job, event: JobEvent): void {
-  const next = JOB_TRANSITIONS[job.state][event]
-  if (next === undefined) throw new Error(`a task that is ${job.state} cannot take ${event}`)
-  job.state = next
+function advance(entry: TaskEntry, event: TaskEvent): void {
+  const next = TASK_TRANSITIONS[entry.state][event]
+  if (next === undefined) throw new Error(`a task that is ${entry.state} cannot take ${event}`)
+  entry.state = next
 }
 
 /** Nobody waits for the result of a task that has begun. */
-function isLeft({ state }: Job): boolean {
+function isLeft({ state }: TaskEntry): boolean {
   return state === 'left'
 }
 
