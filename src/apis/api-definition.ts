@@ -319,3 +319,7 @@ export function endpointsOf<E>(
 ): readonly E[] {
   return [...api.endpoints.endpoints, ...api.sandbox.endpoints]
 }
+
+export function hasWebSocketEndpoint(api: Pick<ApiDefinition, 'endpoints' | 'sandbox'>): boolean {
+  return endpointsOf(api).some(({ url }) => /^wss?:/i.test(url))
+}

@@ -29,7 +29,7 @@ import {
 } from './operations.ts'
 import { readMounted } from './mounted-module.ts'
 import { checkFolder, type FolderNames, mayHave, type ProjectFolder } from './project-folder.ts'
-import { type MediationSource, parseMediation, readMediation } from './project-mediation.ts'
+import { handshakeDiagnostic, type MediationSource, parseMediation, readMediation } from './project-mediation.ts'
 import { API_FILE } from './project-members.ts'
 import { type Path, type Violation, YamlFile } from './yaml-file.ts'
 
@@ -139,11 +139,13 @@ export async function withMediation(parsed: ParsedProject): Promise<ParsedProjec
   const { declared, mediation: source } = parsed
   if (source === null) return parsed
   const { mediation, errors, warnings } = await parseMediation(source)
-  const isValid = declared !== undefined && errors.length === 0
+  const isParsed = declared !== undefined && errors.length === 0
+  const refusal = isParsed ? await handshakeDiagnostic(declared.api, mediation) : undefined
+  const isValid = isParsed && refusal === undefined
   return {
     ...parsed,
     declared: isValid ? { ...declared, api: { ...declared.api, mediation } } : undefined,
-    errors: [...parsed.errors, ...errors],
+    errors: [...parsed.errors, ...errors, ...(refusal === undefined ? [] : [refusal])],
     warnings: [...parsed.warnings, ...warnings],
     mediation: null,
   }

@@ -2,7 +2,7 @@
  * The sequences and policies of a project. The project reader reads them as text. `parseMediation` parses the text
  * later, and loads the parsers of the language only for a project that has any.
  */
-import { abbreviatedList, type Diagnostic, Diagnostics } from '../config/diagnostics.ts'
+import { abbreviatedList, type Diagnostic, Diagnostics, formatValue } from '../config/diagnostics.ts'
 import type { AdmissionPlan } from '../mediation/flow-plan.ts'
 import type { SequencePlan } from '../mediation/sequence-plan.ts'
 import {
@@ -10,6 +10,7 @@ import {
   DESTINATION_SEQUENCE,
   FLOWS,
   type FirstSequences,
+  hasWebSocketEndpoint,
   type MediationDefinition,
 } from './api-definition.ts'
 import { readPolicies } from './api-policies.ts'
@@ -131,4 +132,27 @@ export async function parseMediation({ sources, plans, ...rest }: MediationSourc
     if (plan !== undefined) sequences.push(plan)
   }
   return { mediation: { ...rest, sequences }, errors: found.errors, warnings: found.warnings }
+}
+
+/**
+ * Why an API with a WebSocket endpoint is refused: a sequence or policy of its response flow needs a worker, which
+ * cannot run on the 101 of a handshake (D269).
+ */
+export async function handshakeDiagnostic(
+  api: ApiDefinition,
+  { sequences, extensions, policies, byOperation }: MediationDefinition,
+): Promise<Diagnostic | undefined> {
+  if (!hasWebSocketEndpoint(api)) return undefined
+  const own = new Map(sequences.map(plan => [plan.name, plan]))
+  const names = [extensions, policies, ...Object.values(byOperation)].flatMap(({ response }) => response)
+  const { needsOf } = await import('../mediation/needs.ts')
+  const found = names.find(name => needsOf([name], key => own.get(key)) === 'worker')
+  if (found === undefined) return undefined
+  return {
+    where: own.get(found)?.label ?? '',
+    key: 'response flow',
+    given: formatValue(found),
+    expected: 'reads or makes a body, so it does not run on WebSocket handshakes',
+    hint: 'keep to properties, header fields and conditions over them',
+  }
 }

@@ -9,6 +9,7 @@ import {
   type FirstSequences,
   type Flow,
   type FlowNames,
+  hasWebSocketEndpoint,
   type MediationDefinition,
   NO_FLOW_NAMES,
 } from '../apis/api-definition.ts'
@@ -109,7 +110,7 @@ export function mediationPlan(
   const flowsWith = (operation: FlowNames, readsFirst: boolean): FlowsPlan => {
     const requests = [...request, ...operation.request, ...last]
     // Handshakes have no body, and a worker cannot run on them (D269).
-    const mayCheck = !hasSockets(api) && setsProperty(requests, lookup, FORCE_ERROR_ON_SOAP_FAULT)
+    const mayCheck = !hasWebSocketEndpoint(api) && setsProperty(requests, lookup, FORCE_ERROR_ON_SOAP_FAULT)
     const checks = mayCheck ? [SOAP_FAULT_CHECK.name] : []
     return {
       request: admitted(flow(requests)),
@@ -131,49 +132,30 @@ export function mediationPlan(
   return isEmpty(flows) && ofOperations.every(([, each]) => isEmpty(each)) ? null : plan
 }
 
-/** The result of `checkHandshakes`. */
-interface HandshakeDiagnostics {
-  readonly errors: readonly Diagnostic[]
-  readonly warnings: readonly Diagnostic[]
-}
-
 /**
- * APIs with WebSocket endpoints whose response flow needs a worker: it cannot run on the 101 of a handshake, behind
- * which frames may follow at once (D269). A sequence or policy of the API itself is an error, others are warnings.
+ * Warns of APIs with a WebSocket endpoint whose response flow needs a worker because of sequences of the home: the flow
+ * does not run on the 101 of a handshake, behind which frames may follow at once (D269). Projects are refused before.
  */
 export async function checkHandshakes(
   apis: readonly ApiDefinition[],
   sequences: SequenceSet,
-): Promise<HandshakeDiagnostics> {
-  const concerned = apis.filter(hasSockets)
-  if (concerned.length === 0) return { errors: [], warnings: [] }
+): Promise<readonly Diagnostic[]> {
+  const concerned = apis.filter(hasWebSocketEndpoint)
+  if (concerned.length === 0) return []
   const needsOf = await loadNeeds(concerned, sequences)
-  const found = concerned.flatMap(api => {
+  return concerned.flatMap(api => {
     const plan = mediationPlan(api, sequences, needsOf)
     const flows = plan === null ? [] : [plan.flows, ...Object.values(plan.byOperation)]
-    const unrun = flows.filter(({ response }) => response.needs === 'worker').map(({ response }) => response)
-    if (plan === null || unrun.length === 0) return []
-    const own = new Map(plan.sequences.map(sequence => [sequence.name, sequence]))
-    const lookup: SequenceLookup = name => own.get(name) ?? sequences.files.get(name)?.plan
-    const ofApi = unrun.find(({ sequences: names }) => {
-      return (
-        needsOf(
-          names.filter(name => own.has(name)),
-          lookup,
-        ) === 'worker'
-      )
-    })
-    const diagnostic = {
+    const unrun = flows.find(({ response }) => response.needs === 'worker')
+    if (unrun === undefined) return []
+    return {
       where: `API ${api.name}:${api.version}`,
       key: 'response flow',
-      given: (ofApi ?? unrun[0]!).sequences.join(', '),
+      given: unrun.response.sequences.join(', '),
       expected: 'reads or makes a body, so it does not run on WebSocket handshakes',
       hint: 'keep to properties, header fields and conditions over them',
     }
-    return { isError: ofApi !== undefined, diagnostic }
   })
-  const of = (isError: boolean) => found.filter(each => each.isError === isError).map(({ diagnostic }) => diagnostic)
-  return { errors: of(true), warnings: of(false) }
 }
 
 /** APIs with an `<aggregate>` of their own in the response flow, whose flows make no copies. */
@@ -221,10 +203,6 @@ export function checkFaultSequences({ files }: SequenceSet): readonly Diagnostic
     const hint = 'keep to properties, conditions and payloadFactory with its format inside, and no FreeMarker'
     return [{ where: label, key: 'sequence', given: name, expected, hint }]
   })
-}
-
-function hasSockets({ endpoints, sandbox }: ApiDefinition): boolean {
-  return [...endpoints.endpoints, ...sandbox.endpoints].some(({ url }) => /^wss?:/i.test(url))
 }
 
 type Files = SequenceSet['files']

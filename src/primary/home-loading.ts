@@ -119,7 +119,6 @@ export async function loadHome(
   const registry = runsKeyManager ? validateRegistry(configuration) : NO_DIAGNOSTICS
   const modules = await moduleDiagnostics(configuration, home, { runsGateway, runsKeyManager })
   const ofKeys = [...diagnostics.errors, ...modules.errors, ...accessErrors(configuration), ...registry.errors]
-  const handshakes = await checkHandshakes(apis.apis, parts.sequences)
   return {
     ...{ configuration, keys, apis, lifecycles, tls, unknown },
     applications: declared.applications,
@@ -131,7 +130,6 @@ export async function loadHome(
       ...(tls?.diagnostics.errors ?? []),
       ...lifecycles.errors,
       ...declared.errors,
-      ...handshakes.errors,
     ],
     warnings: [
       ...examined.warnings,
@@ -140,7 +138,7 @@ export async function loadHome(
         keys,
       ),
       ...declared.warnings,
-      ...handshakes.warnings,
+      ...(await checkHandshakes(apis.apis, parts.sequences)),
       ...(await checkAggregates(apis.apis, parts.sequences)),
       ...checkFaultSequences(parts.sequences),
       ...missingEndpoints(apis.apis, parts.sequences),

@@ -1,7 +1,7 @@
 /** Sequences of projects: what runs in which flow, and what is refused. */
 import assert from 'node:assert/strict'
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { describe, test } from 'node:test'
 import { loadApis } from '../../src/apis/api-loading.ts'
 import { ApiProjects } from '../../src/apis/api-projects.ts'
@@ -156,6 +156,40 @@ describe('the project is refused for', () => {
         apis.said.join('\n'),
       )
       assert.deepEqual(apis.apis, [])
+    })
+  }
+})
+
+/** [what, files of the project, whether the project is deployed]. */
+const OF_HANDSHAKES: readonly (readonly [string, Files, boolean])[] = [
+  ['makes a body', { 'Sequences/out-sequence/o.xml': sequence('o', '<log level="full"/>') }, false],
+  [
+    'calls a sequence of the project that makes a body',
+    {
+      'Sequences/out-sequence/o.xml': sequence('o', '<sequence key="p"/>'),
+      'Sequences/p.xml': sequence('p', '<log level="full"/>'),
+    },
+    false,
+  ],
+  ['reads heads', { 'Sequences/out-sequence/o.xml': sequence('o', '<log level="headers"/>') }, true],
+]
+describe('D269: a project with a WebSocket endpoint, whose response flow', () => {
+  for (const [what, files, isDeployed] of OF_HANDSHAKES) {
+    test(`${what}, is ${isDeployed ? 'deployed' : 'refused'} beside other projects`, async t => {
+      const yaml = HEAD.replace(/http:\/\/(?=[a-z])/, 'ws://')
+      const other = HEAD.replace('name: A', 'name: B').replace('context: /a', 'context: /b')
+      const project = Object.fromEntries(Object.entries(files).map(([name, text]) => [`apis/A/${name}`, text]))
+      const home = temporaryHome(t, { 'apis/A/api.yaml': yaml, 'apis/B/api.yaml': other, ...project })
+      const { apis, errors } = await loaded(home, new ApiProjects(home))
+      assert.deepEqual(
+        apis.map(({ name }) => name),
+        isDeployed ? ['A', 'B'] : ['B'],
+      )
+      const expected = isDeployed ? [] : [['Sequences/out-sequence/o.xml', 'response flow', '"o"']]
+      assert.deepEqual(
+        errors.map(({ where, key, given }) => [relative(join(home, 'apis/A'), where), key, given]),
+        expected,
+      )
     })
   }
 })
