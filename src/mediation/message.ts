@@ -105,6 +105,7 @@ const OF_MESSAGE: Readonly<Record<string, (message: Message) => Value>> = {
 /** Properties of the scope axis2 that are about one message only. */
 const OF_ONE_MESSAGE = [...Object.keys(START_LINE), 'messageType', 'ContentType', 'NO_ENTITY_BODY']
 
+const SUBPROTOCOLS = 'Sec-WebSocket-Protocol'
 const QUERY_PREFIX = 'query.param.'
 const TEMPLATE_PREFIX = 'uri.var.'
 
@@ -378,13 +379,18 @@ export class Message {
     return copy
   }
 
-  /** Becomes the response to a call: its status, fields and body; properties, method and target stay. */
+  /**
+   * Becomes the response to a call: its status, fields and body; properties, method and target stay, and so do the
+   * subprotocols of a WebSocket handshake, of which the backend chooses one.
+   */
   becomeResponse(response: Message): void {
     const { method, target } = this.head
     const { status, reason } = response.#received
+    const subprotocols = this.get('transport', SUBPROTOCOLS)
     this.#receivedField = response.#receivedField
     this.#receivedFields = response.#receivedFields
     this.#fields.clear()
+    if (subprotocols !== undefined) this.set('transport', SUBPROTOCOLS, subprotocols)
     for (const name of OF_ONE_MESSAGE) this.#scopes.axis2.delete(name)
     this.receive({ method, target, status, reason }, response.#body)
   }

@@ -33,6 +33,13 @@ test('MessageID is one UUID of a message, its copies and its later flows', async
   assert.deepEqual([message.copy().get('default', 'MessageID'), later.get('default', 'MessageID')], [id, id])
 })
 
+test('D845: a message that becomes the response to a call keeps the subprotocols of its handshake', () => {
+  const message = new Message(name => (name === 'sec-websocket-protocol' ? 'chat' : 'of the request'))
+  message.becomeResponse(new Message(name => (name === 'x-a' ? 'of the response' : undefined)))
+  const fields = ['Sec-WebSocket-Protocol', 'X-A', 'X-B'].map(name => message.get('transport', name))
+  assert.deepEqual(fields, ['chat', 'of the response', undefined])
+})
+
 for (const [type, format] of [
   ['text/xml; charset=utf-8', 'soap11'],
   ['application/soap+xml', 'soap12'],

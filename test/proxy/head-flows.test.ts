@@ -378,6 +378,28 @@ test('D269: a handshake waits for a request flow on a worker, and a 101 passes s
   await client.untilText('back')
 })
 
+const OPENING = ['Sec-WebSocket-Key: AQIDBA==', 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Extensions: x']
+
+test('D845: a flow that replaces all fields leaves a handshake those of RFC 6455 4.1, which it does not see', async t => {
+  const seen: string[] = []
+  const worker: Pick<WorkerService, 'mediate'> = {
+    async mediate({ message }) {
+      seen.push(...message.fields.map(([name]) => name.toLowerCase()))
+      const fields = [['X-Answer', 'yes']] as const
+      return { kind: 'continues', message: { ...message, fields, body: { kind: 'untouched' } }, endpoint: '' }
+    },
+  }
+  const { gateway, backend } = await startFlows(t, [await flowsOf({ request: NEEDS_WORKER })], { worker })
+  const client = await connectPeer(gateway.port)
+  client.send(HANDSHAKE.replace('\r\n\r\n', `\r\n${OPENING.join('\r\n')}\r\n\r\n`))
+  const sent = await takeHead(await backend.next())
+  for (const line of ['X-Answer: yes', ...OPENING]) assert.ok(sent.includes(`\r\n${line}\r\n`), sent)
+  assert.deepEqual(
+    seen.filter(name => name.startsWith('sec-websocket-')),
+    [],
+  )
+})
+
 // ---- random flows against a model -----------------------------------------------------------------------------------
 
 interface Edit {

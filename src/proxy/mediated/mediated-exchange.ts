@@ -25,7 +25,7 @@ import { BodyCollector, type CollectorOwner } from './body-collector.ts'
 import { BodyFeed } from './body-feed.ts'
 import { type BodySource, dropHeld, emptySource } from './body-source.ts'
 import { sendResponse } from './client-response.ts'
-import { feedContinue, feedRequest, fieldsOf, reasonOf } from './fed-message.ts'
+import { feedContinue, feedRequest, type Fields, fieldsOf, reasonOf } from './fed-message.ts'
 import { ClientSink, TargetSink } from './feed-sinks.ts'
 import { dropResult, type FlowOutcome, runFlow } from './flow-run.ts'
 import {
@@ -51,7 +51,13 @@ import {
 } from './mediation-refusals.ts'
 import { failureOf, type MediationServices, type OperationFlows } from './mediation-services.ts'
 import { destinationOf, withoutCredentials } from './sequence-endpoint.ts'
-import { checkTunnel, isNoExtension, opensSubscriptions, WITHOUT_EXTENSIONS } from './subscription-messages.ts'
+import {
+  checkTunnel,
+  isExtension,
+  isOfHandshake,
+  opensSubscriptions,
+  WITHOUT_EXTENSIONS,
+} from './subscription-messages.ts'
 
 const ACCEPTED: MessageHead = { ...NO_HEAD, status: 202 }
 
@@ -61,6 +67,8 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
   readonly #target: Target | null
   /** The receiver of the response: the client, or a flow that reads its head. */
   #downstream: SourceSide
+  /** Fields of a WebSocket handshake, which no flow sees; none for another request. */
+  #handshake: Fields = []
   /** The fault that its flow words. */
   #fault: PendingFault | null = null
 
@@ -78,7 +86,12 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
   mediateRequest(): void {
     const exchange = this.exchange
     const head = exchange.head!
-    this.head = requestHead(exchange, transferredFields(exchange, this.context.settings.forwardedFields))
+    const fields = transferredFields(exchange, this.context.settings.forwardedFields)
+    if (exchange.upgrade !== '') {
+      const opens = opensSubscriptions(this.#flows, exchange)
+      this.#handshake = fields.filter(field => isOfHandshake(field) && !(opens && isExtension(field)))
+    }
+    this.head = requestHead(exchange, exchange.upgrade === '' ? fields : fields.filter(field => !isOfHandshake(field)))
     exchange.source = this
     exchange.target = this
     if (exchange.requestFraming > this.services.store.limits.bytesMax) this.#refuseRequest()
@@ -285,8 +298,7 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
       } else source.close()
     }
     const isValid = typeof edit !== 'string'
-    const passing = opensSubscriptions(this.#flows, exchange) ? message.fields.filter(isNoExtension) : message.fields
-    const fields = withoutForwarding(passing, exchange)
+    const fields = [...withoutForwarding(message.fields, exchange), ...this.#handshake]
     const broken = isValid ? feedRequest(start, fields, source.length, this.context, use) : edit
     if (broken === '') return
     source.close()

@@ -39,8 +39,16 @@ const PROTOCOL = 'sec-websocket-protocol'
 const EXTENSIONS = 'sec-websocket-extensions'
 export const WITHOUT_EXTENSIONS = new HeadEdit([{ name: EXTENSIONS, value: undefined }], {})
 
-export function isNoExtension([name]: readonly [name: string, value: string]): boolean {
-  return name.toLowerCase() !== EXTENSIONS
+type Field = readonly [name: string, value: string]
+
+export function isExtension([name]: Field): boolean {
+  return name.toLowerCase() === EXTENSIONS
+}
+
+/** A field by which both ends open the connection (RFC 6455 4.1). Sequences may choose among subprotocols. */
+export function isOfHandshake([name]: Field): boolean {
+  const lower = name.toLowerCase()
+  return lower.startsWith('sec-websocket-') && lower !== PROTOCOL
 }
 
 interface SubscriptionContext {
