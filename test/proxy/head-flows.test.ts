@@ -380,7 +380,7 @@ test('D269: a handshake waits for a request flow on a worker, and a 101 passes s
 
 const OPENING = ['Sec-WebSocket-Key: AQIDBA==', 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Extensions: x']
 
-test('D845: a flow that replaces all fields leaves a handshake those of RFC 6455 4.1, which it does not see', async t => {
+test('D845: a flow that replaces all fields leaves a handshake those of RFC 6455 4.1, and sees none', async t => {
   const seen: string[] = []
   const worker: Pick<WorkerService, 'mediate'> = {
     async mediate({ message }) {
