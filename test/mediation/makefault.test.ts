@@ -92,11 +92,11 @@ test('without version and literal code the Envelope of the message names the ver
   }
 })
 
-test('the attribute response marks the message as a response, or removes the mark', async () => {
+test('a fault marks the message as a response, and response="false" removes the mark', async () => {
   const fault = (response: string) => `<makefault version="pox" ${response}><reason value="r"/></makefault>`
-  assert.equal((await run(fault(''))).message.isResponse, false)
+  assert.equal((await run(fault(''))).message.isResponse, true)
   assert.equal((await run(fault('response="true"'))).message.isResponse, true)
-  assert.equal((await run(fault('response="true"') + fault(''))).message.isResponse, true)
+  assert.equal((await run(fault('response="false"'))).message.isResponse, false)
   assert.equal((await run(fault('response="true"') + fault('response="false"'))).message.isResponse, false)
 })
 

@@ -237,3 +237,14 @@ test('a name that receive finds and no sequence has is a fault, and nothing is s
   assert.deepEqual([status, (JSON.parse(body) as { fault: { code: number } }).fault.code], [500, 102544])
   assert.deepEqual(backend.received, [])
 })
+
+test('a request that <makefault> refuses is answered by <send>, and does not reach the backend', async t => {
+  const backend = await startBackend(t, { '/x': says(200, '{}') })
+  const code = '<code value="s11:Client"/><reason value="refused"/>'
+  const request = `<makefault>${code}</makefault><header name="To" scope="default" action="remove"/><send/>`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  const [status, body] = await ask('POST /a/x', '{"a":1}')
+  assert.equal(status, 500)
+  assert.match(body, /"faultstring":"refused"/)
+  assert.deepEqual(backend.received, [])
+})

@@ -11,8 +11,8 @@ import { element as xmlElement, localName, type XmlElementNode, type XmlNode } f
 interface FaultSettings {
   /** `message`: that of the Envelope of the message, soap11 without one. */
   readonly version: SoapVersion | 'pox' | 'message'
-  /** Marks the message as a response, or as none; null: leaves the mark. */
-  readonly response: boolean | null
+  /** Marks the message as a response, or as none. */
+  readonly response: boolean
   readonly code: Expression
   readonly reason: Expression
   readonly node: string
@@ -37,14 +37,15 @@ export const makefault = mediator<FaultSettings>({
   parse(element, parser) {
     const given = parser.choice(element, 'version', ['soap11', 'soap12', 'pox'], 'soap11')
     const version = element.has('version') ? given : (versionOfCode(element) ?? 'message')
-    const response = element.has('response') ? parser.flag(element, 'response') : null
+    // Without the attribute too, so that a refused request does not reach the backend.
+    const response = parser.choice(element, 'response', ['true', 'false'], 'true')
     if (version === undefined || response === undefined) return undefined
     const code = readCode(element, version, parser)
     const reason = readReason(element, parser)
     const detail = readDetail(parser.only(element, 'detail'), parser)
     const [node, role] = ['node', 'role'].map(name => readText(parser.only(element, name), parser))
     if (code === undefined || reason === undefined || detail === undefined) return undefined
-    return { version, response, code, reason, node: node!, role: role!, detail }
+    return { version, response: response === 'true', code, reason, node: node!, role: role!, detail }
   },
 
   needs: () => 'worker',
@@ -67,7 +68,7 @@ export const makefault = mediator<FaultSettings>({
         const fault = { code: known ? given : 'Server', reason: reasonGiven, node, role, detail: details }
         message.payload = { kind: 'xml', root: writeFault(soap, fault) }
       }
-      if (response !== null) message.set('default', 'RESPONSE', String(response))
+      message.set('default', 'RESPONSE', String(response))
       return true
     }
   },
