@@ -5,6 +5,7 @@ import { DOMParser, type Element } from '@xmldom/xmldom'
 import { Message } from '../../src/mediation/message.ts'
 import { CompiledSequences } from '../../src/mediation/compiled-sequences.ts'
 import type { Value } from '../../src/mediation/value.ts'
+import type { XmlNode } from '../../src/mediation/xml-tree.ts'
 import { formatResponse } from '../../src/mediation/formatter.ts'
 import { IS_LONG, Random, SEED } from '../harness/random.ts'
 import { causes, errorsOf, testRefusals, planOf, run } from './test-sequences.ts'
@@ -12,6 +13,10 @@ import { causes, errorsOf, testRefusals, planOf, run } from './test-sequences.ts
 function factory(media: string, format: string, ...args: readonly string[]): string {
   const listed = args.map(arg => `<arg ${arg}/>`).join('')
   return `<payloadFactory media-type="${media}"><format>${format}</format><args>${listed}</args></payloadFactory>`
+}
+
+function node(...children: readonly XmlNode[]): XmlNode {
+  return { name: 'x', attributes: [], children }
 }
 
 const PROPERTIES: Readonly<Record<string, Value>> = {
@@ -30,6 +35,10 @@ const PROPERTIES: Readonly<Record<string, Value>> = {
     kind: 'xml',
     nodes: [{ name: 'x', attributes: [['y', 'one']], children: [{ name: 'z', attributes: [], children: ['2.5'] }] }],
   },
+  padded: { kind: 'xml', nodes: [node(' IBM\n')] },
+  blank: { kind: 'xml', nodes: [node(' ')] },
+  several: { kind: 'xml', nodes: [node('1'), node('2')] },
+  mixed: { kind: 'xml', nodes: [node('t', { name: 'z', attributes: [], children: [] })] },
   template: '$1 $2 $ctx:number \\u0022',
   written: ' {"a":[1,12345678901234567890],"b":"<"}',
   broken: '{"a":1},"b":{"c":2}',
@@ -81,7 +90,13 @@ const BODIES: readonly (readonly [string, string, readonly string[], string])[] 
     '<a b="a &quot;quoted&quot; \\ text&#10;&lt;&amp;&gt; ]]&gt; \ufffd">a "quoted" \\ text\n&lt;&amp;&gt; ]]&gt; \ufffd</a>',
   ],
   ['xml', '<a xmlns="">x$1y$2</a>', ['number', 'word'], '<a xmlns="">x900901yfalse</a>'],
-  ['xml', '<a>$1</a>', ['nodes'], '<a><x y="&quot;">&lt;</x></a>'],
+  // One element with text alone is its text, as on the reference platform; anything else is inserted as it is.
+  ['xml', '<a>$1</a>', ['nodes'], '<a>&lt;</a>'],
+  ['xml', '<a>$1</a>', ['padded'], '<a>IBM</a>'],
+  ['xml', '<a>$1</a>', ['blank'], '<a><x> </x></a>'],
+  ['xml', '<a>$1</a>', ['several'], '<a><x>1</x><x>2</x></a>'],
+  ['xml', '<a>$1</a>', ['tree'], '<a><x y="one"><z>2.5</z></x></a>'],
+  ['xml', '<a>$1</a>', ['mixed'], '<a><x>t<z/></x></a>'],
   ['xml', '<a b="$1"/>', ['nodes'], '<a b="&lt;"/>'],
   [
     'xml',

@@ -10,6 +10,7 @@ import {
   textWithin,
   type XmlChild,
   type XmlElementNode,
+  type XmlNode,
 } from '../xml-tree.ts'
 
 export type Template =
@@ -106,7 +107,15 @@ function nodesOf(part: TemplatePart, values: readonly Value[], budget: Budget): 
   const value = values[part.argument - 1]!
   if (typeof value !== 'object') return [limited(textOf(value), budget)]
   limited(markupOf(value), budget)
-  return value.kind === 'xml' ? value.nodes : nodesOfJson(value.value)
+  return value.kind === 'xml' ? contentOf(value.nodes) : nodesOfJson(value.value)
+}
+
+/** As on the reference platform, one element with text alone is its text; several nodes are inserted as they are. */
+function contentOf(nodes: readonly XmlNode[]): readonly XmlChild[] {
+  const [only, ...others] = nodes
+  if (only === undefined || typeof only === 'string' || others.length > 0 || elementsOf(only).length > 0) return nodes
+  const text = textWithin(only).trim()
+  return text === '' ? nodes : [text]
 }
 
 /** Spends the budget; with none left the text is ''. */
