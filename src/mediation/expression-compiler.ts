@@ -5,7 +5,7 @@ import { FUNCTIONS } from './functions.ts'
 import { propertyOf } from './get-property.ts'
 import { jsonView } from './json-xml.ts'
 import type { Message } from './message.ts'
-import { jsonPathLibrary } from './lazy-libraries.ts'
+import { compileJsonPath } from './lazy-libraries.ts'
 import { environmentReader } from './outer-values.ts'
 import { TEXT_MAX, tooLong } from './property-type.ts'
 import { isTrue, plain, VALUE_FUNCTIONS } from './value-functions.ts'
@@ -41,7 +41,7 @@ export function compileExpression(expression: Expression, warn: (cause: string) 
     case 'to':
       return message => message.to
     case 'json-path': {
-      const find = compileJsonPath(expression.path)
+      const find = compilePath(expression.path)
       return message => valueOfJson(find(jsonView(message)))
     }
     case 'call': {
@@ -57,12 +57,12 @@ export function compileExpression(expression: Expression, warn: (cause: string) 
       }
     }
     case 'path': {
-      const [of, find] = [compileExpression(expression.of, warn), compileJsonPath(expression.path)]
+      const [of, find] = [compileExpression(expression.of, warn), compilePath(expression.path)]
       return message => valueOfJson(find(structured(of(message))))
     }
     case 'filter': {
       const [of, ...outer] = [expression.of, ...expression.outer].map(value => compileExpression(value, warn))
-      return compileFilter(of!, outer, compileJsonPath(expression.path))
+      return compileFilter(of!, outer, compilePath(expression.path))
     }
     case 'apply': {
       const of = expression.of.map(argument => compileExpression(argument, warn))
@@ -82,13 +82,13 @@ export function compileExpression(expression: Expression, warn: (cause: string) 
       return compileOperation(expression.operator, left!, right!)
     }
     case 'xpath':
-      return compileXPath(expression, compileJsonPath, warn)
+      return compileXPath(expression, compilePath, warn)
   }
 }
 
 /** Compiles an expression that finds the nodes of a document. */
 export function compileNodes(expression: XPathExpression, warn: (cause: string) => void): FindNodes {
-  return compileXPathNodes(expression, compileJsonPath, warn)
+  return compileXPathNodes(expression, compilePath, warn)
 }
 
 /** A value that is too long is a fault on a worker; a reactor, which words faults, leaves it out. */
@@ -107,7 +107,7 @@ function compileFunction(name: string, of: readonly Evaluate[], warn: (cause: st
 }
 
 /** The values from elsewhere are parts of the root, so that no text of a client becomes part of the path. */
-function compileFilter(of: Evaluate, outer: readonly Evaluate[], find: ReturnType<typeof compileJsonPath>): Evaluate {
+function compileFilter(of: Evaluate, outer: readonly Evaluate[], find: ReturnType<typeof compilePath>): Evaluate {
   return message => {
     const root = { of: structured(of(message)), outer: outer.map(evaluate => plain(evaluate(message))) }
     return valueOfJson(find(root))
@@ -150,12 +150,12 @@ function isSame(left: Value, right: Value): boolean {
 }
 
 /** The closure returns undefined where the path finds nothing, and an array for a path to several places. */
-function compileJsonPath({ text, keys }: JsonPath): (json: Json | undefined) => Json | undefined {
+function compilePath({ text, keys }: JsonPath): (json: Json | undefined) => Json | undefined {
   if (keys !== null) return json => keys.reduce(memberOf, json)
-  let query: ReturnType<ReturnType<typeof jsonPathLibrary>['compile']> | undefined
+  let query: ReturnType<typeof compileJsonPath> | undefined
   return json => {
     if (json === undefined) return undefined
-    query ??= jsonPathLibrary().compile(text)
+    query ??= compileJsonPath(text)
     const found = query.query(json).values()
     return found.length === 0 ? undefined : found
   }

@@ -6,6 +6,7 @@ import { DATE_PATTERN, datePatternError } from './date-pattern.ts'
 import type { Expression, JsonPath, Operator } from './expression.ts'
 import type { ExpressionSyntax, XPathClass, XPathNode } from './expression-syntax.ts'
 import { CHARSETS, EXTENSIONS, FUNCTIONS, FUNCTIONS_NAMESPACE, SEQUENCE_NAMESPACE } from './functions.ts'
+import { jsonPathError } from './json-path-text.ts'
 import { type ReadScope, SCOPE_PREFIXES, SCOPES } from './message.ts'
 import { isSystemProperty, isVariableName, SYSTEM_PROPERTIES } from './outer-values.ts'
 import { parseValueExpression } from './value-expression-parser.ts'
@@ -72,13 +73,15 @@ interface Parse {
   readonly environment: string[]
   /** The expression has a location path, or a function about nodes. */
   needsDocument: boolean
-  /** A JSONPath ends with the function length(). */
-  countsItems: boolean
+  /** What cannot stand beside a location path; '' without it. */
+  alone: string
   depth: number
 }
 
 /** Function of a JSONPath as the language has it: items of an array, members of an object, characters of a text. */
 const LENGTH = '.length()'
+/** A JSONPath that begins in a property, whose name ends at a dot or bracket. */
+const INTO_PROPERTY = /^\$(\w+):([^.[\s]+)(.*)$/s
 
 export class ExpressionParser {
   readonly #syntax: ExpressionSyntax
@@ -106,12 +109,12 @@ export class ExpressionParser {
 
   #xpath(text: string, namespaceOf: Namespaces): Expression {
     const quoted = withQuotedPaths(text)
-    const none = { needsDocument: false, countsItems: false, depth: 0 }
+    const none = { needsDocument: false, alone: '', depth: 0 }
     const state: Parse = { namespaceOf, namespaces: {}, jsonPaths: [], environment: [], ...none }
     const expression = this.#node(this.#parse(quoted), state)
     if (!state.needsDocument) return expression
-    if (state.countsItems)
-      throw new ExpressionError('has length() beside a location path', 'set a property with one of them')
+    if (state.alone !== '')
+      throw new ExpressionError(`has ${state.alone} beside a location path`, 'set a property with one of them')
     const { namespaces, jsonPaths, environment } = state
     const own = withoutPrefixes(quoted, prefix => namespaces[prefix] === FUNCTIONS_NAMESPACE)
     const parsed = { kind: 'xpath', text: own, namespaces, jsonPaths } as const
@@ -154,7 +157,9 @@ export class ExpressionParser {
     try {
       return this.#syntax.jsonPath(text)
     } catch (error) {
-      throw new ExpressionError(`is not valid JSONPath: ${(error as Error).message}`, "correct it: $.a.b[0], $['a-b']")
+      const { token } = error as { readonly token?: { readonly index: number } }
+      const { why, hint } = jsonPathError(text, token?.index ?? 0)
+      throw new ExpressionError(`is not valid JSONPath: ${why}`, hint)
     }
   }
 
@@ -271,11 +276,21 @@ export class ExpressionParser {
   #jsonEval(argument: Expression, state: Parse): Expression {
     const text = argument.kind === 'literal' ? String(argument.value) : ''
     const counted = text.endsWith(LENGTH) ? text.slice(0, -LENGTH.length) : null
-    const path = this.#jsonPath(counted ?? text)
-    if (counted !== null) {
-      state.countsItems = true
-      return { kind: 'apply', name: 'length', of: [{ kind: 'json-path', path }] }
+    const found = this.#jsonOf(counted ?? text, state)
+    if (counted === null) return found
+    state.alone = 'length()'
+    return { kind: 'apply', name: 'length', of: [found] }
+  }
+
+  /** `$ctx:name.path` goes into a property. */
+  #jsonOf(text: string, state: Parse): Expression {
+    const [, prefix = '', name = '', rest = ''] = INTO_PROPERTY.exec(text.trim()) ?? []
+    const scope = SCOPE_PREFIXES.get(prefix)
+    if (scope !== undefined) {
+      state.alone = 'json-eval() of a property'
+      return { kind: 'path', of: this.#property(scope, name), path: this.#jsonPath(`$${rest}`) }
     }
+    const path = this.#jsonPath(text)
     state.jsonPaths.push(path)
     return { kind: 'json-path', path }
   }

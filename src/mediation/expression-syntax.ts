@@ -1,6 +1,6 @@
 /** Syntax of XPath and JSONPath: the parsers of the libraries, for the primary. */
 import type { JsonPath } from './expression.ts'
-import { jsonPathLibrary } from './lazy-libraries.ts'
+import { compileJsonPath } from './lazy-libraries.ts'
 
 /** A node of the library's syntax tree; its class decides which fields it has. */
 export interface XPathNode {
@@ -53,7 +53,7 @@ export async function loadExpressionSyntax(): Promise<ExpressionSyntax> {
     xpath: text => library.parse(text).expression.expression,
     classOf: node => CLASSES.find(name => node instanceof library[name]),
     jsonPath(text) {
-      const query = jsonPathLibrary().compile(text)
+      const query = compileJsonPath(text)
       if (!query.singularQuery()) return { text, keys: null }
       return { text, keys: query.segments.flatMap(({ selectors }) => selectors.map(keyOf)) }
     },

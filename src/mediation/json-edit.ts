@@ -1,7 +1,7 @@
 /** Edits JSON values at places that a JSONPath finds. Values are never changed: an edit returns a new one. */
 import type { JsonPath } from './expression.ts'
 import { exactValue, isObject } from './formats/json-text.ts'
-import { jsonPathLibrary } from './lazy-libraries.ts'
+import { compileJsonPath } from './lazy-libraries.ts'
 import { jsonOfXml } from './json-xml.ts'
 import { type Json, memberOf, textOf, type Value } from './value.ts'
 
@@ -25,7 +25,7 @@ export type Location = readonly (string | number)[]
 
 /** Places that exist, in order. */
 export function locate({ text, keys }: JsonPath, json: Json): readonly Location[] {
-  if (keys === null) return jsonPathLibrary().compile(text).query(json).locations()
+  if (keys === null) return compileJsonPath(text).query(json).locations()
   const location: (string | number)[] = []
   let at: Json = json
   for (const key of keys) {

@@ -4,6 +4,7 @@
  */
 import { createRequire } from 'node:module'
 import { compilePattern, type Pattern } from '../runtime/pattern.ts'
+import { standardPath } from './json-path-text.ts'
 import { boundXPath, type XPathInternals } from './xpath-bounds.ts'
 import type { Json } from './value.ts'
 
@@ -103,10 +104,13 @@ export function domLibrary(): DomLibrary {
 
 let jsonPaths: JsonPathEnvironment | undefined
 
-/** The library, with `match()` and `search()` in linear time, because clients may choose their subjects. */
-export function jsonPathLibrary(): Pick<JsonPathEnvironment, 'compile'> {
+/**
+ * Throws where the text is no JSONPath. `match()` and `search()` take linear time, because clients may choose their
+ * subjects.
+ */
+export function compileJsonPath(text: string): JsonPathQuery {
   jsonPaths ??= linearJsonPaths()
-  return jsonPaths
+  return jsonPaths.compile(standardPath(text))
 }
 
 function linearJsonPaths(): JsonPathEnvironment {

@@ -19,7 +19,10 @@ export function withoutPrefixes(text: string, isDropped: (prefix: string) => boo
   return text.replace(PREFIX, (found, prefix?: string) => (prefix !== undefined && isDropped(prefix) ? '' : found))
 }
 
-/** Quotes the bare JSONPath in `json-eval($.a)`, which is not XPath; texts in quotes are left alone. */
+/** How a bare JSONPath begins. */
+const PATH = /[$[\p{L}_]/u
+
+/** Quotes the bare JSONPath in `json-eval($.a)` or `json-eval(a)`; texts in quotes are left alone. */
 export function withQuotedPaths(text: string): string {
   const CALL = /json-eval\(\s*/y
   let quoted = ''
@@ -34,7 +37,7 @@ export function withQuotedPaths(text: string): string {
     }
     CALL.lastIndex = at
     const call = CALL.exec(text)
-    if (call === null || text[at + call[0].length] !== '$') {
+    if (call === null || !PATH.test(text[at + call[0].length] ?? '')) {
       quoted += character
       at++
       continue

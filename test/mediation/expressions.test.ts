@@ -8,6 +8,7 @@ import { CompiledSequences } from '../../src/mediation/compiled-sequences.ts'
 import { needsOf } from '../../src/mediation/needs.ts'
 import { errorsOf, planOf, parseFile, run, textFrom } from './test-sequences.ts'
 
+const OTHER = { '12X12': 'twelve', '@type': 'order', 'a-b:c': 'dashed' }
 const GIVEN = {
   properties: {
     CODE: 900901,
@@ -19,9 +20,10 @@ const GIVEN = {
     'a.b-c': 'dotted',
     NAME: 'MESSAGE',
     SCOPE: 'transport',
+    TEXT: '{"student":{"name":"Ann","marks":[5,7]}}',
   },
   fields: { accept: 'text/xml', 'x-two-words': 'two words' },
-  json: { a: { b: [1, 'x', { c: true }], 'd e': null, f: 1.5 }, list: [{ n: 1 }, { n: 2 }] },
+  json: { a: { b: [1, 'x', { c: true }], 'd e': null, f: 1.5 }, list: [{ n: 1 }, { n: 2 }], other: OTHER },
 }
 
 /** Expression and its value as text. */
@@ -125,6 +127,26 @@ const VALUES: readonly (readonly [string, string])[] = [
   ['json-eval($.none.length())', '0'],
   ["boolean(json-eval($['list'].length()) > 1)", 'true'],
   ['json-eval($.list[?(@.n > 1)].n)', '[2]'],
+  // Forms of the reference platform that RFC 9535 lacks.
+  ['string-length(json-eval($.)) = string-length(json-eval($))', 'true'],
+  ['json-eval($.list.)', '[{"n":1},{"n":2}]'],
+  ["json-eval($.['list'][0].['n'])", '1'],
+  ['json-eval($.other.12X12)', 'twelve'],
+  ['json-eval($.other.@type)', 'order'],
+  ['json-eval($.other.a-b:c)', 'dashed'],
+  ['json-eval($..12X12)', '["twelve"]'],
+  ['json-eval(a.f)', '1.5'],
+  ['json-eval(list[1].n)', '2'],
+  ['json-eval(other.12X12)', 'twelve'],
+  ['json-eval(list.length())', '2'],
+  ["concat(json-eval('other.12X12'), '-', json-eval(a.f))", 'twelve-1.5'],
+  ["concat(//f, json-eval('other.12X12'), json-eval(a.f))", '1.5twelve1.5'],
+  ['json-eval($ctx:TEXT.student.name)', 'Ann'],
+  ['json-eval($ctx:TEXT.student.marks[1])', '7'],
+  ["json-eval($ctx:TEXT['student'].marks.length())", '2'],
+  ['json-eval($ctx:TEXT)', '{"student":{"name":"Ann","marks":[5,7]}}'],
+  ['json-eval($ctx:missing.name)', ''],
+  ['json-eval($trp:X-Two-Words.name)', ''],
   ['json-eval($..n)', '[1,2]'],
   ['json-eval($.none[*])', ''],
   ["concat('x', json-eval( $.a.f ), 'json-eval($.no)')", 'x1.5json-eval($.no)'],
@@ -199,7 +221,16 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
   ["get-property('')", /get-property\(\) has an empty name/],
   ['json-eval($.a..)', /is not valid JSONPath/],
   ['json-eval($.a', /json-eval\(\) is not closed/],
-  ['json-eval(1)', /is not valid JSONPath/],
+  ['json-eval(1)', /is not valid JSONPath: it has no form that is known from 1 \(write it as \$\.a/],
+  ['json-eval($.a b)', /is not valid JSONPath: it has no form that is known from b \(write it as \$\.a/],
+  ['json-eval($.a[)', /is not valid JSONPath: its end is missing/],
+  ["json-eval('')", /is not valid JSONPath: it is empty \(write \$ for the whole payload/],
+  ['json-eval($.a..)', /is not valid JSONPath: it ends with a dot \(remove the dot/],
+  ['json-eval($.list.sum())', /is not valid JSONPath: it ends with the function sum\(\) \(only length\(\)/],
+  ['json-eval($.list[?(@.n =~ /1/)])', /its filter compares with =~ \(write \[\?match/],
+  ['json-eval($.list[?(@.n in [1])])', /its filter has the operator in \(write conditions with ==/],
+  ['json-eval($.list[(@.length-1)])', /it computes an index \(write \[-1\]/],
+  ['concat(//a, json-eval($ctx:CODE.a))', /has json-eval\(\) of a property beside a location path/],
   ["base64Encode('a', 'EBCDIC')", /has no charset EBCDIC/],
   [`${'('.repeat(300)}1${')'.repeat(300)}`, /is not valid XPath|nested more than 200 deep/],
   [`${'-'.repeat(5000)}1`, /is not valid XPath|nested more than 200 deep/],
