@@ -8,15 +8,18 @@
 /** Replaces a secret. */
 export const MASK = '***'
 
+/** Names of secrets in URLs and forms; members of ordinary payloads have them too, as `{"code":"A1"}`. */
+const COMMON_NAMES = 'key|code'
 /** Names of secrets, compared as a whole and folded: lower case, letters and digits only. */
 const SECRET_NAMES =
-  'key|code|auth|authorization|bearer|jwt|pass|pwd|sig|sid|otp|ticket|cookie|' +
+  'auth|authorization|bearer|jwt|pass|pwd|sig|sid|otp|ticket|cookie|' +
   'authcode|authorizationcode|devicecode|usercode|codeverifier|samlart|samlresponse'
 /** Endings of names of secrets: `access_token`, `X-Amz-Signature`, `client-secret`, `JSESSIONID`. */
 const SECRET_ENDINGS =
   'token|secret|password|passwd|passphrase|assertion|signature|credential|credentials|' +
   'apikey|accesskey|secretkey|privatekey|subscriptionkey|signingkey|session|sessionid|sessid'
-const SECRET = new RegExp(`^(?:${SECRET_NAMES})$|(?:${SECRET_ENDINGS})$`)
+const SECRET = new RegExp(`^(?:${COMMON_NAMES}|${SECRET_NAMES})$|(?:${SECRET_ENDINGS})$`)
+const SECRET_EVERYWHERE = new RegExp(`^(?:${SECRET_NAMES})$|(?:${SECRET_ENDINGS})$`)
 /** Only the last 64 characters of a name are compared. */
 const NAME_CHARS = 64
 
@@ -68,16 +71,28 @@ const MEMBER = /"((?:[^"\\]|\\.){1,100})"\s*:\s*|<([\w:.-]{1,100})[^<>]*>/g
 const STRING_OR_BRACKET = /"(?:[^"\\]|\\.)*"?|[[\]{}]/g
 const SCALAR = /"(?:[^"\\]|\\.)*"?|[^\s"{[,}\]]*/y
 
-/** Redacts text that may be JSON, XML or a form, or the start of one: values of secret members whole, also lists. */
+/** Members of OAuth requests (RFC 6749 4.1, RFC 7636): `code` beside one of them is an authorization code. */
+const OAUTH_MEMBER = /grant_?type|redirect_?uri|code_?verifier/i
+/** The shape of codes and keys that nobody can guess (RFC 6749 10.10): long, with a digit, without white space. */
+const UNGUESSABLE = /(?<![^\s"[\],<>])(?=[^\s"[\],<>\d]{0,64}\d)[^\s"[\],<>]{16}/
+
+/**
+ * Redacts text that may be JSON, XML or a form, or the start of one: values of secret members whole, also lists. Members
+ * `code` and `key` are secret beside members of OAuth, or where their values have the shape of a secret.
+ */
 export function redactMembers(text: string): string {
+  const isOAuth = OAUTH_MEMBER.test(text)
   let out = ''
   let from = 0
   MEMBER.lastIndex = 0
   for (let found = MEMBER.exec(text); found !== null; found = MEMBER.exec(text)) {
     const [start, inJson, inXml] = found
     const at = found.index + start.length
-    const isSecretMember = inJson === undefined ? isSecretName(inXml!) : isSecretName(unescaped(inJson))
-    if (!isSecretMember || start.endsWith('/>')) continue
+    const name = inJson === undefined ? inXml! : unescaped(inJson)
+    if (!isSecretName(name) || start.endsWith('/>')) continue
+    const isCommon = !isOAuth && !hasWord(name, SECRET_EVERYWHERE)
+    const endOfScalars = inJson === undefined ? endOfText : endOfFlat
+    if (isCommon && !UNGUESSABLE.test(text.slice(at, endOfScalars(text, at)))) continue
     const end = inJson === undefined ? endOfElement(text, at, inXml!) : endOfValue(text, at)
     if (end === at) continue
     out += redactText(text.slice(from, at)) + (inJson === undefined ? MASK : `"${MASK}"`)
@@ -85,6 +100,22 @@ export function redactMembers(text: string): string {
     MEMBER.lastIndex = end
   }
   return out + redactText(text.slice(from))
+}
+
+/** End of the text at the start of an element; elements after it are examined themselves. */
+function endOfText(text: string, at: number): number {
+  return endOf(text, at, /</)
+}
+
+/** As `endOfValue`, up to the first object or array within the value: its members are examined themselves. */
+function endOfFlat(text: string, at: number): number {
+  if (text[at] === '{') return at
+  if (text[at] !== '[') return endOfValue(text, at)
+  STRING_OR_BRACKET.lastIndex = at + 1
+  for (let found = STRING_OR_BRACKET.exec(text); found !== null; found = STRING_OR_BRACKET.exec(text)) {
+    if (!found[0].startsWith('"')) return found.index
+  }
+  return text.length
 }
 
 /** The name without escapes; unchanged where an escape is not JSON. */
@@ -216,15 +247,21 @@ function carriesSecret(text: string): boolean {
 
 /** Also true where one word of the name is secret: `user[password]`, `filter.token`, `code:text`. */
 export function isSecretName(name: string): boolean {
-  return isSecret(name) || (/[^\w-]/.test(name) && name.split(/[^\w-]+/).some(isSecret))
+  return hasWord(name, SECRET)
 }
 
-function isSecret(word: string): boolean {
+/** The name, or one word of it, is one of these. */
+function hasWord(name: string, names: RegExp): boolean {
+  if (isOneOf(names, name)) return true
+  return /[^\w-]/.test(name) && name.split(/[^\w-]+/).some(word => isOneOf(names, word))
+}
+
+function isOneOf(names: RegExp, word: string): boolean {
   const folded = word
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '')
     .slice(-NAME_CHARS)
-  return SECRET.test(folded.replace(/\d+$/, ''))
+  return names.test(folded.replace(/\d+$/, ''))
 }
 
 /** Decodes until nothing changes, then folds as a lenient reader does: full-width letters, the Kelvin sign. */

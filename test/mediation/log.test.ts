@@ -113,6 +113,15 @@ const PAYLOADS: readonly (readonly [string, string])[] = [
   ['{"a":{"refresh\\u005ftoken":{"v":1}}}', '{"a":{"refresh_token":"***"}}'],
   ['{"access_token":12345}', '{"access_token":"***"}'],
   ['{"note":"no secret","monkey":1}', '{"note":"no secret","monkey":1}'],
+  // `code` and `key` are names of ordinary members too.
+  ['{"code":"A1","key":7,"b":[{"key":"size","value":"L"}]}', '{"code":"A1","key":7,"b":[{"key":"size","value":"L"}]}'],
+  ['{"code":{"text":"a long text of 2 lines"}}', '{"code":{"text":"a long text of 2 lines"}}'],
+  ['{"code":["A1","A2"],"key":null}', '{"code":["A1","A2"],"key":null}'],
+  ['{"code":{"token":"t"},"n":1}', '{"code":{"token":"***"},"n":1}'],
+  ['{"grant_type":"authorization_code","code":"A1"}', '{"grant_type":"authorization_code","code":"***"}'],
+  ['{"code":"SplxlOBeZQQYbYS6WxSbIA","n":1}', '{"code":"***","n":1}'],
+  ['{"key":"AIzaSyD-1234567890","n":1}', '{"key":"***","n":1}'],
+  ['{"key":["a","AIzaSyD-1234567890"],"n":1}', '{"key":"***","n":1}'],
 ]
 for (const [payload, shown] of PAYLOADS) {
   test(`secret members of a payload are masked: ${shown}`, async () => {

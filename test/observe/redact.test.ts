@@ -171,12 +171,35 @@ const MEMBERS: readonly (readonly [string, string])[] = [
   ['{"pass\\u0077ord":"s"}', '{"pass\\u0077ord":"***"}'],
   ['{"n":"<password>s</password>"}', '{"n":"<password>***</password>"}'],
   ['{"n":[1,2],"of":"x"}', '{"n":[1,2],"of":"x"}'],
+  // `code` and `key` name ordinary values too: a secret is long, or stands beside members of OAuth.
+  ['<a><code>A1</code><key>k</key></a>', '<a><code>A1</code><key>k</key></a>'],
+  ['<a><key>AIzaSyD-1234567890</key></a>', '<a><key>***</key></a>'],
+  ['<a><grant_type>x</grant_type><code>A1</code></a>', '<a><grant_type>x</grant_type><code>***</code></a>'],
+  ['{"code":"NOT_FOUND_AT_ALL","key":"two words 2"}', '{"code":"NOT_FOUND_AT_ALL","key":"two words 2"}'],
+  ['{"code":{"system":"urn:oid:2.16.840.1.113883"}}', '{"code":{"system":"urn:oid:2.16.840.1.113883"}}'],
+  ['{"code":[{"id":"2.16.840.1.113883.1"}]}', '{"code":[{"id":"2.16.840.1.113883.1"}]}'],
+  ['{"redirect_uri":"https://a/","code":"A1"}', '{"redirect_uri":"https://a/","code":"***"}'],
+  ['{"api_key":"A1","code":"SplxlOBeZQQYbYS6WxSbIA"}', '{"api_key":"***","code":"***"}'],
+  ['{"url":"https://a/b?code=A1&key=B2"}', '{"url":"https://a/b?code=***&key=***'],
 ]
 for (const [text, shown] of MEMBERS) {
   test(`of members is shown: ${shown}`, () => assert.equal(redactMembers(text), shown))
 }
 
-for (const piece of ['"password":[', '<password>', '"password":"', '<a', '"a":', '{"', '<password><x>', '"\\']) {
+for (const piece of [
+  '"password":[',
+  '<password>',
+  '"password":"',
+  '<a',
+  '"a":',
+  '{"',
+  '<password><x>',
+  '"\\',
+  '"key":[',
+  '"code":{',
+  '<code>',
+  '"key":["a",',
+]) {
   test(`members in a long run of ${piece} take linear time`, () => {
     redactMembers(piece.repeat(LONG / piece.length))
   })
