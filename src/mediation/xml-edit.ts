@@ -1,7 +1,7 @@
 /** Edits XML payloads at nodes that an XPath finds, in a document of their own. */
 import { type DomNode, domLibrary } from './lazy-libraries.ts'
 import type { Payload } from './message.ts'
-import { localName, writeXml, textWithin, type XmlNode } from './xml-tree.ts'
+import { localName, textWithin, writeDocument, type XmlNode } from './xml-tree.ts'
 import { documentRoot, treeOf } from './xpath-expression.ts'
 
 const ELEMENT = 1
@@ -59,7 +59,7 @@ export class XmlDocument {
     const document = this.root.ownerDocument
     return nodes.map(node => {
       if (typeof node === 'string') return document.createTextNode(node)
-      const parsed = new DOMParser({ onError: () => undefined }).parseFromString(writeXml(node), 'text/xml')
+      const parsed = new DOMParser({ onError: () => undefined }).parseFromString(writeDocument(node), 'text/xml')
       return document.importNode(parsed.firstChild!, true)
     })
   }

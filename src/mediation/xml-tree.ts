@@ -18,10 +18,14 @@ export type XmlChild = XmlNode | ArrayInstruction
 interface ArrayInstruction {
   /** '' for the name of the next element. */
   readonly arrayOf: string
+  /** The conversion of JSON has made it: XML that is written to others leaves it out. */
+  readonly isOfJson?: true
 }
 
 /** Target of array instructions, as on the reference platform. */
 export const ARRAY_TARGET = 'xml-multiple'
+/** Target of those that the conversion of JSON has made, in documents of the gateway alone. */
+export const JSON_ARRAY_TARGET = 'json-array'
 
 export function element(
   name: string,
@@ -83,14 +87,28 @@ export function textWithin(node: XmlChild): string {
 }
 
 export function writeXml(node: XmlChild): string {
+  return written(node, false)
+}
+
+/** As `writeXml`, with the array instructions of JSON: for documents that become trees again. */
+export function writeDocument(node: XmlChild): string {
+  return written(node, true)
+}
+
+function written(node: XmlChild, keepsJson: boolean): string {
   if (typeof node === 'string') return escapeText(node)
-  if (!isElement(node)) return node.arrayOf === '' ? `<?${ARRAY_TARGET}?>` : `<?${ARRAY_TARGET} ${node.arrayOf}?>`
+  if (!isElement(node)) return writtenInstruction(node, keepsJson)
   let text = `<${node.name}`
   for (const [name, value] of node.attributes) text += ` ${name}="${escapeAttribute(value)}"`
-  if (node.children.length === 0) return `${text}/>`
-  text += '>'
-  for (const child of node.children) text += writeXml(child)
-  return `${text}</${node.name}>`
+  let content = ''
+  for (const child of node.children) content += written(child, keepsJson)
+  if (content === '' && !node.children.includes('')) return `${text}/>`
+  return `${text}>${content}</${node.name}>`
+}
+
+function writtenInstruction({ arrayOf, isOfJson }: ArrayInstruction, keepsJson: boolean): string {
+  if (isOfJson) return keepsJson ? `<?${JSON_ARRAY_TARGET} ${arrayOf}?>` : ''
+  return arrayOf === '' ? `<?${ARRAY_TARGET}?>` : `<?${ARRAY_TARGET} ${arrayOf}?>`
 }
 
 /** Characters that XML 1.0 (2.2) excludes even as references. */

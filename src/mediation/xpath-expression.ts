@@ -13,10 +13,11 @@ import { type Json, textOf, type Value, valueOfJson } from './value.ts'
 import { withinTime } from './xpath-bounds.ts'
 import {
   ARRAY_TARGET,
+  JSON_ARRAY_TARGET,
   element,
   elementsOf,
   selfContained,
-  writeXml,
+  writeDocument,
   type XmlChild,
   type XmlElementNode,
   type XmlNode,
@@ -67,7 +68,7 @@ export function compileNodes(
   const evaluate = compileIn(expression, compileJsonPath)
   return (message, root) => {
     try {
-      return withinTime(() => evaluate(message, root).toArray?.() ?? [])
+      return withinTime(() => nodesOf(evaluate(message, root)) ?? [])
     } catch (error) {
       if (error instanceof MediationFault) throw error
       warn(causeOf(error))
@@ -140,7 +141,7 @@ function parsedRoot(tree: XmlElementNode): DomNode {
   requireRoom(tree)
   const { DOMParser } = domLibrary()
   // Without a handler the library logs to the console.
-  return new DOMParser({ onError: () => undefined }).parseFromString(writeXml(tree), 'text/xml').firstChild!
+  return new DOMParser({ onError: () => undefined }).parseFromString(writeDocument(tree), 'text/xml').firstChild!
 }
 
 /** Heap of a node of the library with its text, and of an attribute. */
@@ -222,8 +223,14 @@ function functionOf(
 const NOT_IN_LIBRARY = [...EXTENSIONS, ...LATER_FUNCTIONS]
 
 function fromLibrary(value: XPathValue): Value {
-  if (value.toArray !== undefined) return { kind: 'xml', nodes: value.toArray().map(treeOf) }
+  const nodes = nodesOf(value)
+  if (nodes !== undefined) return { kind: 'xml', nodes: nodes.map(treeOf) }
   return value.b ?? value.num ?? value.stringValue()
+}
+
+/** The nodes that were found; undefined for another value. Instructions are no part of the content. */
+function nodesOf(value: XPathValue): readonly DomNode[] | undefined {
+  return value.toArray?.().filter(({ nodeType }) => nodeType !== INSTRUCTION)
 }
 
 const ELEMENT = 1
@@ -250,10 +257,12 @@ const CDATA = 4
 const INSTRUCTION = 7
 
 function isKept({ nodeType, nodeName }: DomNode): boolean {
-  if (nodeType === INSTRUCTION) return nodeName === ARRAY_TARGET
+  if (nodeType === INSTRUCTION) return nodeName === ARRAY_TARGET || nodeName === JSON_ARRAY_TARGET
   return nodeType === ELEMENT || nodeType === TEXT || nodeType === CDATA
 }
 
-function leafOf({ nodeType, nodeValue }: DomNode): XmlChild {
-  return nodeType === INSTRUCTION ? { arrayOf: (nodeValue ?? '').trim() } : (nodeValue ?? '')
+function leafOf({ nodeType, nodeName, nodeValue }: DomNode): XmlChild {
+  if (nodeType !== INSTRUCTION) return nodeValue ?? ''
+  const arrayOf = (nodeValue ?? '').trim()
+  return nodeName === JSON_ARRAY_TARGET ? { arrayOf, isOfJson: true } : { arrayOf }
 }

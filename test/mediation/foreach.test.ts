@@ -1,6 +1,7 @@
 /** `<foreach>`: over parts of the body in place, and over collections on copies. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { jsonOfXml } from '../../src/mediation/json-xml.ts'
 import { markupOf } from '../../src/mediation/value.ts'
 import { writeXml } from '../../src/mediation/xml-tree.ts'
 import { causes, run, testRefusals } from './test-sequences.ts'
@@ -212,3 +213,18 @@ testRefusals([
   ],
   ['<foreach sequence="a" expression="//a" key="i"/>', 'foreach/key: is an unknown attribute'],
 ])
+
+test('an XPath loop over JSON leaves arrays of one item and of none what they are', async () => {
+  const json = { of: [{ tags: ['a'], none: [] }], one: [['b']], empty: [] }
+  const steps =
+    '<foreach expression="//of"><sequence><property name="p" expression="count(//tags)"/></sequence></foreach>' +
+    '<property name="q" expression="//of"/><property name="n" expression="count(//of/node())"/>' +
+    '<property name="xml" expression="//of/node()"/>'
+  const { message } = await run(steps, { json })
+  const { payload } = message
+  assert.ok(payload?.kind === 'xml')
+  assert.deepEqual(jsonOfXml(payload.root), json)
+  assert.equal(writeXml(payload.root).includes('<?'), false)
+  assert.equal(markupOf(message.get('default', 'q')!).includes('<?'), false)
+  assert.equal(markupOf(message.get('default', 'xml')!), 'a')
+})

@@ -519,3 +519,13 @@ for (const [what, expression, expected] of SELECTED) {
     else assert.deepEqual([status, (JSON.parse(body) as { fault: { code: number } }).fault.code], [504, expected])
   })
 }
+
+test('arrays of one item and of none stay arrays where an XPath splits JSON', async t => {
+  const backend = await startBackend(t, { '/item': bodyOf })
+  const call = callTo(backend.port, '/item')
+  const sent = '{"orders":[{"tags":["a"],"none":[],"n":1},{"tags":["b","c"],"none":[{"x":[2]}]}]}'
+  const split = `<iterate expression="//orders">${target(call)}</iterate>${aggregate('')}`
+  const { ask } = await startCalls(t, { request: split }, backend.port)
+  const [first, second] = JSON.parse(sent).orders as readonly unknown[]
+  assert.deepEqual(await ask('POST /a/x', sent), [200, json([{ got: { orders: first } }, { got: { orders: second } }])])
+})

@@ -42,8 +42,8 @@ const NIL: XmlElementNode['attributes'] = [
 ]
 
 /**
- * The root is `jsonObject`, `jsonArray` or `jsonValue`. An array is one element per item, and an array within an array
- * a `jsonArray`. A member `@name` is an attribute, `$` the text beside other members. `levels`: nested elements; deeper
+ * The root is `jsonObject`, `jsonArray` or `jsonValue`. An array is one element per item behind an instruction, so that
+ * it stays an array with one item or none, and an array within an array is a `jsonArray`. A member `@name` is an attribute, `$` the text beside other members. `levels`: nested elements; deeper
  * values are left out.
  */
 export function elementOfJson(json: Json, settings: ConversionSettings, levels = Infinity): XmlElementNode {
@@ -53,7 +53,7 @@ export function elementOfJson(json: Json, settings: ConversionSettings, levels =
 }
 
 function arrayElement(json: Json, settings: ConversionSettings, levels: number): XmlElementNode {
-  return element('jsonArray', levels <= 0 ? [] : elementsOfMember('jsonElement', json, settings, levels))
+  return element('jsonArray', levels <= 0 ? [] : itemElements('jsonElement', json as readonly Json[], settings, levels))
 }
 
 /** Content of an element that holds the value; members `@name`, which would be its attributes, are left out. */
@@ -62,13 +62,18 @@ export function contentOfJson(json: Json, settings: ConversionSettings, levels: 
     .children
 }
 
-function elementsOfMember(
+function childrenOfMember(name: string, json: Json, settings: ConversionSettings, levels: number): readonly XmlChild[] {
+  if (!Array.isArray(json)) return [elementOf(name, json, settings, levels - 1)]
+  const arrayOf = encodeName(name, settings.escapesNames)
+  return [{ arrayOf, isOfJson: true }, ...itemElements(name, json, settings, levels)]
+}
+
+function itemElements(
   name: string,
-  json: Json,
+  items: readonly Json[],
   settings: ConversionSettings,
   levels: number,
 ): readonly XmlElementNode[] {
-  const items: readonly Json[] = Array.isArray(json) ? json : [json]
   return items.map(item => elementOf(name, item, settings, levels - 1))
 }
 
@@ -84,7 +89,7 @@ function elementOf(name: string, json: Json, settings: ConversionSettings, level
     if (member === '$' && isScalar(value)) children.push(...textOf(value))
     else if (/^@./.test(member) && isScalar(value)) {
       attributes.set(encodeName(member.slice(1), settings.escapesNames), textOf(value).join(''))
-    } else for (const child of elementsOfMember(member, value, settings, levels)) children.push(child)
+    } else for (const child of childrenOfMember(member, value, settings, levels)) children.push(child)
   }
   return element(tag, children, [...attributes])
 }
