@@ -22,12 +22,9 @@ export type PropertyType = (typeof PROPERTY_TYPES)[number]
 /** Longest text of a property or payload on a reactor; workers have the limits of bodies. */
 export const TEXT_MAX = 1024 * 1024
 
-const WHOLE_MAX: Partial<Record<PropertyType, number>> = {
-  SHORT: 2 ** 15,
-  INTEGER: 2 ** 31,
-  // Doubles are exact up to here.
-  LONG: 2 ** 53,
-}
+const WHOLE_MAX: Partial<Record<PropertyType, bigint>> = { SHORT: 2n ** 15n, INTEGER: 2n ** 31n, LONG: 2n ** 63n }
+/** Digits of a whole number, with those in front that count for nothing. */
+const DIGITS_MAX = 100
 const DECIMAL = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/
 
 /**
@@ -106,7 +103,15 @@ function convertText(text: string, type: PropertyType): Value | undefined {
   if (!DECIMAL.test(trimmed) || !Number.isFinite(number)) return undefined
   const limit = WHOLE_MAX[type]
   if (limit === undefined) return type === 'FLOAT' ? Math.fround(number) : number
-  return /^[+-]?\d+$/.test(trimmed) && number < limit && number >= -limit ? number : undefined
+  if (!/^[+-]?\d+$/.test(trimmed) || trimmed.length > DIGITS_MAX) return undefined
+  const whole = BigInt(trimmed.replace('+', ''))
+  return whole < limit && whole >= -limit ? wholeValue(whole) : undefined
+}
+
+/** A number, or JSON with the digits that a double does not hold. */
+export function wholeValue(whole: bigint): Value {
+  const number = Number(whole)
+  return Number.isSafeInteger(number) ? number : { kind: 'json', value: JSON.rawJSON(String(whole)) as unknown as Json }
 }
 
 /** Nesting of arrays and objects, which are walked by recursion and may come from clients. */

@@ -1,8 +1,9 @@
 /** Operators and functions of `${…}` expressions, over typed values. */
 import { datePatternError, formatDate, parseDate } from './date-pattern.ts'
-import { jsonOf as jsonOfPayload } from './formats/json-text.ts'
+import { jsonOf as jsonOfPayload, rawDigits } from './formats/json-text.ts'
 import { CHARSETS } from './functions.ts'
 import { jsonOfXml } from './json-xml.ts'
+import { wholeValue } from './property-type.ts'
 import { type Json, numberOf, textOf, type Value, valueOfJson } from './value.ts'
 
 interface ValueFunction {
@@ -86,7 +87,7 @@ export const VALUE_FUNCTIONS: Readonly<Record<string, ValueFunction>> = {
   array: one(parsed),
   exists: one(value => value !== ''),
   isString: one(value => typeof value === 'string'),
-  isNumber: one(value => typeof value === 'number'),
+  isNumber: one(value => digitsOf(value) !== undefined),
   isArray: one(value => Array.isArray(plain(value))),
   isObject: one(value => typeof value === 'object' && value.kind === 'json' && !Array.isArray(value.value)),
 }
@@ -111,11 +112,22 @@ function isSame(left: Value, right: Value): boolean {
   return text(left) === text(right)
 }
 
-/** Adds numbers, and joins texts. */
+/** Adds numbers, whole ones beyond doubles exactly, and joins texts. */
 function sum(left: Value, right: Value, charactersMax: number): Value | undefined {
   if (typeof left === 'number' && typeof right === 'number') return left + right
+  const [one, other] = [left, right].map(digitsOf)
+  if (one !== undefined && other !== undefined) {
+    const areWhole = /^-?\d+$/.test(one) && /^-?\d+$/.test(other)
+    return areWhole ? wholeValue(BigInt(one) + BigInt(other)) : Number(one) + Number(other)
+  }
   const joined = text(left) + text(right)
   return joined.length > charactersMax ? undefined : joined
+}
+
+/** Text of a number; undefined for another value. */
+function digitsOf(value: Value): string | undefined {
+  if (typeof value === 'number') return String(value)
+  return typeof value === 'object' && value.kind === 'json' ? rawDigits(value.value) : undefined
 }
 
 /** The length is known before anything is made: a client may choose text and replacement. */

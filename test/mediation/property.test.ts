@@ -1,6 +1,7 @@
 /** `<property>` and `<header>`: scopes, types, values, removal, and refused fields. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { Message } from '../../src/mediation/message.ts'
 import { causes, errorsOf, file, parseFile, run, testRefusals } from './test-sequences.ts'
 
 test('a property is set in its scope only, and can be removed', async () => {
@@ -15,6 +16,11 @@ test('a property is set in its scope only, and can be removed', async () => {
   assert.equal((await run('<property name="a" value="1" scope="synapse"/>')).message.get('default', 'a'), '1')
 })
 
+/** A number beyond 2^53, with its digits. */
+function exact(digits: string): unknown {
+  return { kind: 'json', value: JSON.rawJSON(digits) }
+}
+
 /** Type, value, and the converted value; undefined: not valid. */
 const TYPED: readonly (readonly [string, string, unknown])[] = [
   ['STRING', ' a ', ' a '],
@@ -25,7 +31,12 @@ const TYPED: readonly (readonly [string, string, unknown])[] = [
   ['INTEGER', '1.5', undefined],
   ['INTEGER', '', undefined],
   ['LONG', '2147483648', 2147483648],
-  ['LONG', '9007199254740992', undefined],
+  ['LONG', '9007199254740993', exact('9007199254740993')],
+  ['LONG', '+9223372036854775807', exact('9223372036854775807')],
+  ['LONG', '-9223372036854775808', exact('-9223372036854775808')],
+  ['LONG', '9223372036854775808', undefined],
+  ['LONG', '-9223372036854775809', undefined],
+  ['INTEGER', '-2147483649', undefined],
   ['SHORT', '32767', 32767],
   ['SHORT', '32768', undefined],
   ['DOUBLE', '1.5e3', 1500],
@@ -251,3 +262,17 @@ for (const name of ['Content-Length', 'Transfer-Encoding', 'Connection', 'Date']
     assert.deepEqual([response.lines, reports], ['', []])
   })
 }
+
+test('a number of 64 bits keeps its digits in payloads, copies of the state and sums', async () => {
+  const n = '9223372036854775806'
+  const steps =
+    `<property name="a" value="${n}" type="LONG"/><variable name="v" value="${n}" type="LONG"/>` +
+    '<payloadFactory media-type="json"><format>{"one":$1,"two":${vars.v},"three":${vars.v + 1},"four":"$1"}</format>' +
+    '<args><arg expression="$ctx:a"/></args></payloadFactory>'
+  const { message } = await run(steps)
+  const text = (message.payload as { readonly text: string }).text
+  assert.equal(text.replace(/\s/g, ''), `{"one":${n},"two":${n},"three":9223372036854775807,"four":"${n}"}`)
+  const passed = new Message(() => undefined)
+  passed.restore(structuredClone(message.state()))
+  assert.equal(passed.get('variable', 'v'), n)
+})
