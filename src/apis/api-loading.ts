@@ -1,6 +1,7 @@
 /** Loads the APIs of a home, selects those of this gateway's environments, and checks each with the configuration. */
 import type { Configuration } from '../config/catalogue.ts'
 import { type Diagnostic, formatValue } from '../config/diagnostics.ts'
+import { idleAggregates } from '../mediation/aggregate-ids.ts'
 import type { SequenceSet } from '../mediation/sequence-files.ts'
 import { missingParameter, templateName, unknownParameters } from '../mediation/sequence-templates.ts'
 import { MANDATORY, SCHEMES } from './api-access.ts'
@@ -33,7 +34,13 @@ export async function loadApis(
     ...checks.flatMap(check => check(api, configuration) ?? []),
     ...unknownParametersOf(api, sequences),
   ])
-  return { ...loaded, warnings: [...loaded.warnings, ...warnings] }
+  return { ...loaded, warnings: [...loaded.warnings, ...warnings, ...idleAggregatesOf(loaded.apis, sequences)] }
+}
+
+/** A response flow of the home may gather copies that a flow of an API makes, and the other way round. */
+function idleAggregatesOf(apis: readonly ApiDefinition[], home: SequenceSet['files']): readonly Diagnostic[] {
+  const ofHome = [...home.values()].map(({ plan }) => plan)
+  return idleAggregates([...ofHome, ...apis.flatMap(({ mediation }) => mediation?.sequences ?? [])])
 }
 
 /**

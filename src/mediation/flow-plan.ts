@@ -62,7 +62,7 @@ export function mostOf(...needs: readonly FlowNeeds[]): FlowNeeds {
 }
 
 /** Mediators that make copies. Those that an `<aggregate>` of the same flow gathers have it in their settings. */
-const COPIERS = ['clone', 'iterate']
+export const COPIERS = ['clone', 'iterate']
 /** Mediators that copy the message where their endpoint is a list of recipients. */
 const SENDERS = ['call', 'send']
 

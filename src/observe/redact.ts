@@ -77,8 +77,8 @@ const OAUTH_MEMBER = /grant_?type|redirect_?uri|code_?verifier/i
 const UNGUESSABLE = /(?<![^\s"[\],<>])(?=[^\s"[\],<>\d]{0,64}\d)[^\s"[\],<>]{16}/
 
 /**
- * Redacts text that may be JSON, XML or a form, or the start of one: values of secret members whole, also lists. Members
- * `code` and `key` are secret beside members of OAuth, or where their values have the shape of a secret.
+ * Redacts text that may be JSON, XML or a form, or the start of one: values of secret members whole, also lists.
+ * Members `code` and `key` are secret beside members of OAuth, or where their values have the shape of a secret.
  */
 export function redactMembers(text: string): string {
   const isOAuth = OAUTH_MEMBER.test(text)

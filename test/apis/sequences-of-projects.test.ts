@@ -276,3 +276,33 @@ describe('D723: sequences of the home run for a project with', () => {
     })
   }
 })
+
+test('D838: an aggregate whose id no clone or iterate has is a warning with file and line', async t => {
+  const gather = (id: string) =>
+    `<aggregate id="${id}"><onComplete expression="json-eval($)"><respond/></onComplete></aggregate>`
+  const split = (id: string) =>
+    `<iterate id="${id}" expression="json-eval($)"><target><sequence><log/></sequence></target></iterate>`
+  const home = temporaryHome(t, {
+    'deployment.toml': '',
+    'apis/A/api.yaml': `${HEAD}  inSequence: in\n  outSequence: out\n`,
+    'apis/A/Sequences/in-sequence/in.xml': sequence('in', `${split('orders')}${gather('orders')}`),
+    'apis/A/Sequences/out-sequence/out.xml': sequence(
+      'out',
+      `${gather('itmes')}\n${gather('other')}\n${gather('items')}`,
+    ),
+  })
+  const plan = await planOf(`${split('items')}\n${gather('far')}`, 'shared')
+  const ofHome = new Map([['shared', { label: 'one.xml', text: '', plan }]])
+  const { configuration } = loadConfiguration(home, [])
+  const loaded = await loadApis(new ApiProjects(home), configuration, true, new Map(), undefined, ofHome)
+  const idle = 'is no id of a <clone> or <iterate>, so that only copies without an id are gathered'
+  const remedy = 'give the <clone> or <iterate> this id, or remove it here'
+  assert.deepEqual(
+    loaded.warnings.map(it => formatDiagnostic(it).replaceAll(`${home}/apis/A/`, '')),
+    [
+      `shared.xml:2: aggregate/id = "far": ${idle} (${remedy})`,
+      `Sequences/out-sequence/out.xml:1: aggregate/id = "itmes": ${idle} (did you mean items?)`,
+      `Sequences/out-sequence/out.xml:2: aggregate/id = "other": ${idle} (${remedy})`,
+    ],
+  )
+})

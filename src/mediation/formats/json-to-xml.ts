@@ -43,8 +43,8 @@ const NIL: XmlElementNode['attributes'] = [
 
 /**
  * The root is `jsonObject`, `jsonArray` or `jsonValue`. An array is one element per item behind an instruction, so that
- * it stays an array with one item or none, and an array within an array is a `jsonArray`. A member `@name` is an attribute, `$` the text beside other members. `levels`: nested elements; deeper
- * values are left out.
+ * it stays an array with one item or none, and an array within an array is a `jsonArray`. A member `@name` is an
+ * attribute, `$` the text beside other members. `levels`: nested elements; deeper values are left out.
  */
 export function elementOfJson(json: Json, settings: ConversionSettings, levels = Infinity): XmlElementNode {
   if (Array.isArray(json)) return arrayElement(json, settings, levels)
