@@ -8,7 +8,7 @@ import { ElementParser, parseRoot } from './element-parser.ts'
 import type { GroupViolation } from './endpoint-groups.ts'
 import { parseInstance } from './endpoint-parser.ts'
 import type { EndpointForm, TemplateInstance } from './endpoint-plan.ts'
-import { loadExpressionSyntax } from './expression-syntax.ts'
+import { type ExpressionSyntax, loadExpressionSyntax } from './expression-syntax.ts'
 
 /** Makes endpoints of a template. Returns why values make none. */
 export type Expand = (given: TemplateInstance['given']) => EndpointForm | GroupViolation
@@ -33,6 +33,7 @@ export async function parseEndpointTemplate(
   if (endpoint?.has('template')) parser.error(endpoint, 'template', 'is not supported in a template', 'write it out')
   if (endpoint?.has('key')) parser.error(endpoint, 'key', 'is not supported in a template', 'write the endpoint out')
   if (diagnostics.errors.length > before || endpoint === undefined) return undefined
+  diagnostics.warnings.push(...warningsIn(name, endpoint, parameters, syntax))
   const kept = new Map<string, EndpointForm | GroupViolation>()
   return given => {
     const key = JSON.stringify(given)
@@ -50,12 +51,14 @@ export async function parseEndpointTemplate(
 /** By name; null for a parameter without a value. */
 type Values = ReadonlyMap<string, string | null>
 
-const NOTHING_GIVEN: readonly (readonly [string, string | null])[] = [
+const NOTHING_GIVEN: Parameters = [
   ['name', ''],
   ['uri', null],
 ]
 
-function parseHead(root: XmlElement, parser: ElementParser): readonly (readonly [string, string | null])[] {
+type Parameters = readonly (readonly [name: string, value: string | null])[]
+
+function parseHead(root: XmlElement, parser: ElementParser): Parameters {
   parser.checkAttributes(root, ['name'])
   parser.checkElements(root, ['parameter', 'endpoint'])
   parser.checkNoText(root)
@@ -68,6 +71,13 @@ function parseHead(root: XmlElement, parser: ElementParser): readonly (readonly 
       const value = element.has('defaultValue') ? element.attribute('defaultValue') : null
       return name === undefined || (value === null && name === 'name') ? [] : [[name, value] as const]
     })
+}
+
+/** Warnings about the endpoint, with the defaults of the parameters: those of its uses are the same. */
+function warningsIn(name: string, endpoint: XmlElement, parameters: Parameters, syntax: ExpressionSyntax) {
+  const found = new Diagnostics()
+  instanceOf(name, endpoint, new Map([...NOTHING_GIVEN, ...parameters]), found, new ElementParser(syntax, found))
+  return found.warnings
 }
 
 function instanceOf(

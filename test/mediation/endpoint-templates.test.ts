@@ -179,3 +179,23 @@ test('a reload names a changed template, and a faulty one keeps what was active'
   assert.equal(faulty.endpoints.templates!.get('one'), changed.endpoints.templates!.get('one'))
   assert.ok(faulty.files.has('caller'))
 })
+
+test('warnings within a template name its file and line, once for all of its uses', async t => {
+  const inner = '<timeout><duration>$ms</duration></timeout><enableAddressing/>'
+  const inert = `<parameter name="ms"/>\n<endpoint>\n<address uri="$uri" trace="enable">${inner}</address></endpoint>`
+  const call = (ms: string) => `<call>${use(parameter('ms', ms), 'http://a.example/')}</call>`
+  const home = temporaryHome(t, {
+    [`${FOLDER}/templates/one.xml`]: template(inert),
+    [`${FOLDER}/sequences/caller.xml`]: sequence(call('10') + call('20')),
+  })
+  const { errors, warnings } = await loadSequences(home)
+  assert.deepEqual(errors.map(formatDiagnostic), [])
+  const instead = 'no headers of WS-Addressing are added; remove it, or add them with <header>'
+  assert.deepEqual(
+    warnings.map(it => formatDiagnostic(it).replace(/^.*templates/, 'templates')),
+    [
+      'templates/one.xml:3: address/trace: has no effect (remove it)',
+      `templates/one.xml:3: enableAddressing: has no effect (${instead})`,
+    ],
+  )
+})
