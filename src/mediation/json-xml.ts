@@ -4,7 +4,7 @@ import { isObject, jsonOf } from './formats/json-text.ts'
 import { type ConversionSettings, contentOfJson, DEFAULT_CONVERSION, elementOfJson } from './formats/json-to-xml.ts'
 import { XmlToJson } from './formats/xml-to-json.ts'
 import type { Message, Payload } from './message.ts'
-import { bodyOf, soapVersion } from './soap.ts'
+import { firstOfBody, soapVersion } from './soap.ts'
 import type { Json } from './value.ts'
 import { element, elementsOf, writeXml, type XmlChild, type XmlElementNode } from './xml-tree.ts'
 
@@ -62,7 +62,7 @@ export function jsonView(message: Message): Json | undefined {
   let view = views.get(payload)
   if (view === undefined) {
     const { root } = payload
-    const content = soapVersion(root, 'Envelope') === undefined ? root : bodyOf(root)[0]
+    const content = soapVersion(root, 'Envelope') === undefined ? root : firstOfBody(root)
     view = content === undefined ? {} : jsonOfXml(content)
     views.set(payload, view)
   }

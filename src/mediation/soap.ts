@@ -1,4 +1,5 @@
 /** SOAP 1.1 and 1.2 (5.4): envelopes, faults, and conversion of faults between the versions. */
+import { MediationFault } from './mediation-fault.ts'
 import type { Payload } from './message.ts'
 import {
   declared,
@@ -46,7 +47,7 @@ export function soapVersion(node: XmlElementNode, name: 'Envelope' | 'Fault'): S
 export function isSoapFault(payload: Payload | null): boolean {
   if (payload?.kind !== 'xml') return false
   const { root } = payload
-  const content = soapVersion(root, 'Envelope') === undefined ? root : bodyOf(root)[0]
+  const content = soapVersion(root, 'Envelope') === undefined ? root : firstOfBody(root)
   return content !== undefined && soapVersion(content, 'Fault') !== undefined
 }
 
@@ -63,15 +64,35 @@ function declaration(version: SoapVersion): XmlElementNode['attributes'] {
   return [['xmlns:soapenv', SOAP_NAMESPACES[version]]]
 }
 
-/** Elements in the Body, each with the namespace declarations around it. */
+/** Declarations times elements of a Body: each element gets all of them. */
+const COPIED_MAX = 100_000
+
+/** Elements in the Body, each with the namespace declarations around it. Throws MediationFault where these are too many. */
 export function bodyOf(root: XmlElementNode): readonly XmlElementNode[] {
+  const { declarations, children } = bodyParts(root)
+  if (declarations.length * children.length > COPIED_MAX) {
+    const message = 'The Body has too many elements for its namespace declarations'
+    throw new MediationFault({ code: 102521, message })
+  }
+  return children.map(child => withDeclarations(child, declarations))
+}
+
+/** The first element in the Body, as `bodyOf` returns it; undefined for none. */
+export function firstOfBody(root: XmlElementNode): XmlElementNode | undefined {
+  const { declarations, children } = bodyParts(root)
+  return children[0] === undefined ? undefined : withDeclarations(children[0], declarations)
+}
+
+function bodyParts(root: XmlElementNode) {
   const body = elementsOf(root).find(({ name }) => localName(name) === 'Body')
-  if (body === undefined) return []
+  if (body === undefined) return { declarations: [], children: [] }
   const declarations = [...root.attributes, ...body.attributes].filter(([name]) => name.startsWith('xmlns'))
-  return elementsOf(body).map(child => ({
-    ...child,
-    attributes: [...new Map([...declarations, ...child.attributes].map(([name, value]) => [name, value]))],
-  }))
+  return { declarations, children: elementsOf(body) }
+}
+
+function withDeclarations(child: XmlElementNode, declarations: XmlElementNode['attributes']): XmlElementNode {
+  const attributes = new Map([...declarations, ...child.attributes])
+  return { ...child, attributes: [...attributes] }
 }
 
 /** The code as the version calls it. */

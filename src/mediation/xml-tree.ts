@@ -63,7 +63,7 @@ export function selfContained(
   namespaceOf: (prefix: string) => string | undefined,
 ): XmlElementNode {
   const undeclared = new Set<string>()
-  collectUndeclared(node, [], undeclared)
+  collectUndeclared(node, new Map(), undeclared)
   const missing = Array.from(undeclared, prefix => {
     const name = prefix === '' ? 'xmlns' : `xmlns:${prefix}`
     return [name, namespaceOf(prefix) ?? ''] as const
@@ -72,12 +72,15 @@ export function selfContained(
   return declarations.length === 0 ? node : { ...node, attributes: [...declarations, ...node.attributes] }
 }
 
-function collectUndeclared(node: XmlElementNode, outer: readonly string[], undeclared: Set<string>): void {
+/** `bound`: declarations in force of each prefix. It is changed in place, because clients choose how many there are. */
+function collectUndeclared(node: XmlElementNode, bound: Map<string, number>, undeclared: Set<string>): void {
   const own = node.attributes.filter(([name]) => name === 'xmlns' || name.startsWith('xmlns:'))
-  const bound = [...outer, ...own.map(([name]) => name.slice('xmlns:'.length))]
+  const prefixes = own.map(([name]) => name.slice('xmlns:'.length))
+  for (const prefix of prefixes) bound.set(prefix, (bound.get(prefix) ?? 0) + 1)
   const used = node.attributes.map(([name]) => prefixOf(name)).filter(prefix => !['', 'xml', 'xmlns'].includes(prefix))
-  for (const prefix of [prefixOf(node.name), ...used]) if (!bound.includes(prefix)) undeclared.add(prefix)
+  for (const prefix of [prefixOf(node.name), ...used]) if ((bound.get(prefix) ?? 0) === 0) undeclared.add(prefix)
   for (const child of elementsOf(node)) collectUndeclared(child, bound, undeclared)
+  for (const prefix of prefixes) bound.set(prefix, bound.get(prefix)! - 1)
 }
 
 /** Text of a node and all its descendants. */

@@ -1,7 +1,9 @@
 /** `<header>` in its default scope: header blocks of SOAP, and SOAPAction. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { writeXml } from '../../src/mediation/xml-tree.ts'
+import type { MediationFault } from '../../src/mediation/mediation-fault.ts'
+import { bodyOf, firstOfBody } from '../../src/mediation/soap.ts'
+import { element, selfContained, writeXml, type XmlElementNode } from '../../src/mediation/xml-tree.ts'
 import { file, parseFile, run, testRefusals } from './test-sequences.ts'
 
 const BODY = '<payloadFactory><format><r xmlns="">1</r></format></payloadFactory>'
@@ -77,3 +79,30 @@ testRefusals([
   ['<header action="remove"><am:x/></header>', 'header/action: has no effect with elements'],
   ['<header name="am:x" value="1"><am:x/></header>', 'am:x: is not an element of <header>'],
 ])
+
+/** An Envelope with that many declarations, and elements in its Body. */
+function crowded(declarations: number, elements: number): XmlElementNode {
+  const attributes = Array.from({ length: declarations }, (_, at) => [`xmlns:n${at}`, 'urn:n'] as const)
+  const children = Array.from({ length: elements }, () => element('n0:a', []))
+  return element('e:Envelope', [element('e:Body', children)], attributes)
+}
+
+test('elements of a Body get its declarations; 100,000 copies are 102521', () => {
+  assert.equal(bodyOf(crowded(100, 1000)).length, 1000)
+  assert.equal(bodyOf(crowded(2, 1))[0]!.attributes.length, 2)
+  assert.throws(
+    () => bodyOf(crowded(1001, 100)),
+    ({ raised }: MediationFault) => raised.code === 102521,
+  )
+  assert.equal(firstOfBody(crowded(2000, 2000))!.attributes.length, 2000)
+})
+
+test('an element that is moved gets the declarations that it uses and does not have', () => {
+  const inner = element('p:b', [element('q:c', [])], [['xmlns:p', 'urn:inner']])
+  const moved = selfContained(element('a', [inner, element('p:d', [])]), prefix => `urn:${prefix}`)
+  assert.deepEqual(moved.attributes, [
+    ['xmlns', 'urn:'],
+    ['xmlns:q', 'urn:q'],
+    ['xmlns:p', 'urn:p'],
+  ])
+})

@@ -1,10 +1,19 @@
 /** Payloads as SOAP messages of either version, and the content of SOAP messages. */
-import { bodyOf, envelope, readFault, SOAP_NAMESPACES, type SoapVersion, soapVersion, writeFault } from '../soap.ts'
+import {
+  bodyOf,
+  firstOfBody,
+  envelope,
+  readFault,
+  SOAP_NAMESPACES,
+  type SoapVersion,
+  soapVersion,
+  writeFault,
+} from '../soap.ts'
 import { element, elementsOf, localName, type XmlElementNode } from '../xml-tree.ts'
 
 /** Content without its Envelope; undefined for an empty Body. */
 export function soapContent(root: XmlElementNode): XmlElementNode | undefined {
-  return soapVersion(root, 'Envelope') === undefined ? root : bodyOf(root)[0]
+  return soapVersion(root, 'Envelope') === undefined ? root : firstOfBody(root)
 }
 
 /** An Envelope of the version: header blocks stay, a fault takes the form of the version. */

@@ -9,7 +9,7 @@ import { MediationFault } from '../mediation-fault.ts'
 import { type CompileContext, mediator } from '../mediator.ts'
 import type { Message, Payload } from '../message.ts'
 import { payloadOfValue, valueOfPayload } from '../payload-value.ts'
-import { bodyOf, envelope, soapVersion } from '../soap.ts'
+import { firstOfBody, envelope, soapVersion } from '../soap.ts'
 import { type Json, textOf, type Value } from '../value.ts'
 import { XmlDocument } from '../xml-edit.ts'
 import type { XmlElementNode, XmlNode } from '../xml-tree.ts'
@@ -193,7 +193,7 @@ function enveloped(payload: Payload): XmlElementNode {
 /** The first element of the Body. */
 function content(payload: Payload): XmlElementNode {
   const root = payloadElement(payload)
-  return soapVersion(root, 'Envelope') === undefined ? root : (bodyOf(root)[0] ?? root)
+  return soapVersion(root, 'Envelope') === undefined ? root : (firstOfBody(root) ?? root)
 }
 
 type Write = (message: Message, value: Value) => void

@@ -12,7 +12,7 @@ import { MediationFault } from '../mediation-fault.ts'
 import type { Message, Payload, Scope } from '../message.ts'
 import { BEYOND_LIMIT, structureIn, valueOfPayload } from '../payload-value.ts'
 import { MALFORMED, tooLong } from '../property-type.ts'
-import { bodyOf, soapVersion } from '../soap.ts'
+import { firstOfBody, soapVersion } from '../soap.ts'
 import type { TaskServices } from '../task-calls.ts'
 import { markupOf, textOf, type Value } from '../value.ts'
 import { elementsOf, textWithin, writeXml, type XmlNode } from '../xml-tree.ts'
@@ -173,7 +173,7 @@ function payloadOf(payload: Payload | null, env: Environment, media: Media): Tem
   if (payload?.kind === 'json') return jsonOf(payload) ?? 'null'
   if (payload?.kind === 'xml') {
     const { root } = payload
-    const content = soapVersion(root, 'Envelope') === undefined ? root : bodyOf(root)[0]
+    const content = soapVersion(root, 'Envelope') === undefined ? root : firstOfBody(root)
     return content === undefined ? '' : NodeValue.document(content, env)
   }
   const text = textOf(valueOfPayload(payload))
