@@ -1,4 +1,4 @@
-/** Names and values of response fields that sequences may set (RFC 9110 5). */
+/** Names and values of fields (RFC 9110 5), and targets, that sequences may set. */
 import { isToken } from '../http1/token.ts'
 
 const NAME_MAX = 256
@@ -22,4 +22,15 @@ const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 export function fieldValueError(value: string): string {
   if (value.length > VALUE_MAX) return `is longer than ${VALUE_MAX} characters`
   return VALUE.test(value) ? '' : 'has characters that a header field cannot have'
+}
+
+/** Characters that a target cannot have (RFC 3986 3.3, 3.4), and those beyond ASCII. */
+const NOT_IN_TARGET = /[^!$%&'()*+,\-./0-9:;=?@A-Z[\]_a-z~]+/g
+
+const UNFINISHED_ESCAPE = /%(?![0-9A-Fa-f]{2})/g
+
+/** Path and query that a sequence has set, with what they cannot have percent-encoded; '' stays. */
+export function targetOf(text: string): string {
+  const encoded = text.toWellFormed().replace(NOT_IN_TARGET, encodeURIComponent).replace(UNFINISHED_ESCAPE, '%25')
+  return encoded === '' || /^[/?]/.test(encoded) ? encoded : `/${encoded}`
 }

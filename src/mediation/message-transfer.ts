@@ -5,7 +5,7 @@
 import { isToken } from '../http1/token.ts'
 import { mediaTypeOf } from '../http1/media-type.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
-import { fieldNameError, fieldValueError } from './field-rules.ts'
+import { fieldNameError, fieldValueError, targetOf } from './field-rules.ts'
 import { type BodySource, Message } from './message.ts'
 import { defaultStatus } from './soap.ts'
 import { textOf } from './value.ts'
@@ -154,15 +154,10 @@ function validMethod(message: Message, warn: Warn): string {
   return ''
 }
 
-/** Characters that a target cannot have (RFC 3986 3.3, 3.4), and those beyond ASCII. */
-const NOT_IN_TARGET = /[^!$%&'()*+,\-./0-9:;=?@A-Z[\]_a-z~]+/g
-
 /** Null where it is unchanged. */
 function validTarget(message: Message): string | null {
   const { target } = message.head
-  if (target === message.receivedHead.target) return null
-  const encoded = target.toWellFormed().replace(NOT_IN_TARGET, encodeURIComponent)
-  return encoded === '' || /^[/?]/.test(encoded) ? encoded : `/${encoded}`
+  return target === message.receivedHead.target ? null : targetOf(target)
 }
 
 /** 0 where it is unchanged; 500 where it is no status of a final response (RFC 9110 15.2). */

@@ -121,6 +121,13 @@ const POLICIES: readonly (readonly [string, Flow, Parameters, Given, Expectation
   ['rewriteResourcePath', 'request', { newResourcePath: '/new', includeQueryParams: 'false' }, {}, got(/^GET \/new /)],
   ['rewriteResourcePath', 'request', OF_VARIABLE('{id}'), { request: 'GET /a/x/7?q=1' }, got(/^GET \/new\/7 /)],
   ['rewriteResourcePath', 'request', OF_VARIABLE('{uri.var.id}'), { request: 'GET /a/x/7' }, got(/^GET \/new\/7 /)],
+  ...['7%3Fadmin=1', 'a%20b', '%25', '7%23f', '%C3%A4'].map((id): (typeof POLICIES)[number] => [
+    'rewriteResourcePath',
+    'request',
+    OF_VARIABLE('{id}'),
+    { request: `GET /a/x/${id}` },
+    got(new RegExp(`^GET /new/${id.replace('=', '%3D')} `)),
+  ]),
   ['ccAddHeader', 'request', { headerName: 'X-P', headerValue: 'a' }, {}, got(/^x-p: a\r$/im)],
   ['ccRemoveHeader', 'request', { headerName: 'X-P' }, { lines: 'X-P: 1\r\n' }, got(/^(?![\s\S]*x-p:)[\s\S]*$/i)],
   ['ccRewriteResourcePath', 'request', { resourcePath: '/new' }, {}, got(/^GET \/new /)],

@@ -67,7 +67,10 @@ const REQUESTS: Readonly<Record<string, RequestCase>> = {
   'the method is replaced': { flow: setAxis2('HTTP_METHOD', 'PATCH'), start: 'PATCH /base/r?q=1' },
   'the target is replaced behind the base path': { flow: setAxis2('REST_URL_POSTFIX', '/n?z'), start: '@ /base/n?z' },
   'the target may be a query alone': { flow: setAxis2('REST_URL_POSTFIX', '?z'), start: '@ /base?z' },
-  'a target that could end the line is ignored': { flow: setAxis2('REST_URL_POSTFIX', '/n x'), start: '@ /base/r?q=1' },
+  'what a target cannot have is percent-encoded': {
+    flow: setAxis2('REST_URL_POSTFIX', 'n x?\u00e4#'),
+    start: '@ /base/n%20x?%C3%A4%23',
+  },
   'To replaces the target behind the context': {
     flow: '<header name="To" expression="fn:concat(get-property(\'To\'), \'&amp;x=2\')"/>',
     start: '@ /base/r?q=1&x=2',

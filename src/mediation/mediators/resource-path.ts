@@ -1,7 +1,7 @@
 /**
  * `<resourcePath>`, an element of our own: replaces the path of the request behind the context of its API. `{name}`, or
- * `{uri.var.name}` as exported policies write it, is the variable of that name in the template of the resource. With
- * `keepsQuery` the query of the request stays.
+ * `{uri.var.name}` as exported policies write it, is the variable of that name in the template of the resource. It is
+ * percent-encoded: a client chooses no other segment and no query. With `keepsQuery` the query of the request stays.
  */
 import { mediator } from '../mediator.ts'
 import { textOf } from '../value.ts'
@@ -41,7 +41,7 @@ export const resourcePath = mediator<ResourcePathSettings>({
       const query = keepsQuery && at >= 0 ? before.slice(at + 1) : ''
       const made = path.replaceAll(VARIABLE, (whole, name: string) => {
         const value = message.get('default', `uri.var.${name}`)
-        return value === undefined ? whole : textOf(value)
+        return value === undefined ? whole : encodeURIComponent(textOf(value).toWellFormed())
       })
       message.set('axis2', TARGET, query === '' ? made : `${made}${made.includes('?') ? '&' : '?'}${query}`)
       return true

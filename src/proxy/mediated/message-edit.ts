@@ -7,7 +7,7 @@ import { type FieldChange, HeadEdit } from '../exchange/head-edit.ts'
 import { type FieldKinds, type Kind, KIND } from '../../http1/field-kinds.ts'
 import { isBodiless } from '../../http1/framing.ts'
 import { reasonPhrase } from '../../faults/fault-details.ts'
-import { fieldNameError, fieldValueError } from '../../mediation/field-rules.ts'
+import { fieldNameError, fieldValueError, targetOf } from '../../mediation/field-rules.ts'
 import type { Message } from '../../mediation/message.ts'
 import { textOf } from '../../mediation/value.ts'
 
@@ -23,7 +23,6 @@ const KEPT_IN_RESPONSES: readonly Kind[] = [...OF_CONNECTION, KIND.DATE]
 /** Methods that a flow can give a request. HEAD changes the framing of the response, and so is not among them. */
 const METHODS = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'PROPFIND', 'REPORT', 'SEARCH', 'QUERY']
 const TARGET_MAX = 4096
-const TARGET = /^(?:[/?][\x21\x22\x24-\x7e\x80-\xff]*)?$/
 const HOST = /^[\w.:[\]-]{1,512}$/
 const URL_START = /^[a-z][a-z0-9+.-]*:\/\//i
 const RESET_CONTENT = 205
@@ -121,7 +120,7 @@ function changedMethod(message: Message, warn: Warn): string {
 
 type TargetChange = { readonly target?: string; readonly shownTarget?: string }
 
-/** REST_URL_POSTFIX replaces the target, and so does a path in `To`. */
+/** REST_URL_POSTFIX replaces the target, and so does a path in `To`. Throws where the target is too long. */
 function changedTarget(message: Message, path: string, contextLength: number, warn: Warn): TargetChange {
   const { target: postfix } = message.head
   const before = message.receivedHead.target
@@ -129,11 +128,16 @@ function changedTarget(message: Message, path: string, contextLength: number, wa
   const isMoved = postfix === before && to !== path && to !== ''
   // The endpoints of the API are the destination; `send` with an endpoint names another one.
   if (isMoved && URL_START.test(to)) return {}
-  const target = isMoved ? (to.startsWith(path.slice(0, contextLength)) ? to.slice(contextLength) : to) : postfix
-  if (target === before) return {}
-  if (target.length <= TARGET_MAX && TARGET.test(target)) return { target, shownTarget: message.secrets.mask(target) }
-  warn(isMoved ? 'To' : 'REST_URL_POSTFIX', 'is no path with a query')
-  return {}
+  const given = isMoved ? (to.startsWith(path.slice(0, contextLength)) ? to.slice(contextLength) : to) : postfix
+  if (given === before) return {}
+  if (isMoved && !/^(?:[/?]|$)/.test(given)) {
+    warn('To', 'is no path with a query')
+    return {}
+  }
+  const target = targetOf(given)
+  // A request whose target stays as it was would be another one than the sequence has made.
+  if (target.length > TARGET_MAX) throw new Error(`a target is longer than ${TARGET_MAX} bytes`)
+  return { target, shownTarget: message.secrets.mask(target) }
 }
 
 function changedStatus(message: Message, before: number, warn: Warn): { status?: number; reason?: string } {
