@@ -67,7 +67,7 @@ function declaration(version: SoapVersion): XmlElementNode['attributes'] {
 /** Declarations times elements of a Body: each element gets all of them. */
 const COPIED_MAX = 100_000
 
-/** Elements in the Body, each with the namespace declarations around it. Throws MediationFault where these are too many. */
+/** Elements in the Body, each with the declarations around it. Throws MediationFault where these are too many. */
 export function bodyOf(root: XmlElementNode): readonly XmlElementNode[] {
   const { declarations, children } = bodyParts(root)
   if (declarations.length * children.length > COPIED_MAX) {
