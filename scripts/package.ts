@@ -6,7 +6,8 @@
  *     container/           the build context of a container, on Linux
  *
  * The package has no native code: optional packages, as the one by which piscina sets priorities, are left out. Of the
- * packages it has what a program loads: no types and no source maps, which are half of their files.
+ * packages it has what a program loads: no source maps and no types, which are half of their files, but for the types
+ * that those of the program's own interfaces use.
  * The container has the Node that runs this script, and the libraries that it loads on this machine.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
@@ -20,10 +21,12 @@ const OUT = resolve(process.argv[2] ?? join(ROOT, 'dist'))
 const USER = 65_532
 /** Files of this project that npm packs unasked. */
 const ALWAYS_PACKED = ['package.json', 'README.md', 'LICENSE']
-/** The folder of the built program, among the files of the package. */
-const BUNDLED = 'lib/'
+/** Folders among the files of the package that are made for it, and the scripts that make them. */
+const MADE: Readonly<Record<string, string>> = { 'lib/': 'bundle.ts', 'types/': 'declarations.ts' }
 /** Types and source maps: half of the files of all packages, which no program loads. */
 const NOT_LOADED = /\.(?:[cm]?ts|map)$/
+/** Types that the declarations of `types/` use. */
+const USED_TYPES = /\/kysely\/dist\/esm\/.*\.d\.ts$/
 
 mkdirSync(OUT, { recursive: true })
 const tarball = pack()
@@ -38,9 +41,10 @@ function pack(): string {
     readonly files: readonly string[]
   }
   for (const file of [...ALWAYS_PACKED, ...files]) {
-    if (file !== BUNDLED) cpSync(join(ROOT, file), join(staged, file), { recursive: true })
+    const script = MADE[file]
+    if (script === undefined) cpSync(join(ROOT, file), join(staged, file), { recursive: true })
+    else execFileSync(process.execPath, [join(ROOT, 'scripts', script), join(staged, file)], { stdio: 'inherit' })
   }
-  execFileSync(process.execPath, [join(ROOT, 'scripts', 'bundle.ts'), join(staged, BUNDLED)], { stdio: 'inherit' })
   copyPackages(staged)
   leaveOutOptional(join(staged, 'node_modules'))
   // The scripts bundle sources, which the copy does not have.
@@ -64,7 +68,8 @@ function copyPackages(staged: string): void {
   for (const [path, { dev }] of Object.entries(packages)) {
     // Optional ones for other platforms are not there.
     if (path === '' || dev === true || !existsSync(join(ROOT, path))) continue
-    cpSync(join(ROOT, path), join(staged, path), { recursive: true, filter: file => !NOT_LOADED.test(file) })
+    const isNeeded = (file: string): boolean => !NOT_LOADED.test(file) || USED_TYPES.test(file)
+    cpSync(join(ROOT, path), join(staged, path), { recursive: true, filter: isNeeded })
   }
 }
 

@@ -9,11 +9,11 @@ import { type DialectName, PooledDialect } from '../database/pooled-dialect.ts'
 import { openCiphers, SecretBox } from '../database/secret-cipher.ts'
 import { runTransaction } from '../database/transaction.ts'
 import { databaseFile } from './database-file.ts'
+import type { MountedDatabase } from './interface.ts'
 
 const NO_DATABASE = 'the configuration names no supported database'
 
-/** A database, typed by its tables. Statements of the embedded one block the thread, never a reactor. */
-export class Database<Tables> {
+export class Database<Tables> implements MountedDatabase<Tables> {
   readonly dialect: DialectName
   readonly kysely: Kysely<Tables>
   /** Null for a server. */
@@ -26,21 +26,14 @@ export class Database<Tables> {
     this.#log = settings.server === null ? new LogSync(settings.file) : null
   }
 
-  /** Runs one statement of the dialect's own SQL; its rows. `parameters`: in its notation, `?` or `$1`. */
   async query(sql: string, parameters: readonly unknown[] = []): Promise<readonly unknown[]> {
     return (await this.kysely.executeQuery(CompiledQuery.raw(sql, [...parameters]))).rows
   }
 
-  /** Runs `work` in a transaction; several times where others write the same rows. */
   transaction<T>(work: (transaction: Transaction<Tables>) => Promise<T>): Promise<T> {
     return runTransaction(this.kysely, work)
   }
 
-  /**
-   * As `transaction`, but the commit to the embedded database does not wait for the disk. Others see the changes at
-   * once; they are durable when a later `synced` resolves. From then on this holds for every transaction of the
-   * database on this thread: SQLite keeps the setting of a connection.
-   */
   unsyncedTransaction<T>(work: (transaction: Transaction<Tables>) => Promise<T>): Promise<T> {
     if (this.#log === null) return this.transaction(work)
     return this.kysely.connection().execute(async connection => {
@@ -49,12 +42,11 @@ export class Database<Tables> {
     })
   }
 
-  /** Resolves when all transactions that have ended are durable. Rejects as `LogSync.sync`. */
+  /** Rejects as `LogSync.sync`. */
   async synced(): Promise<void> {
     await this.#log?.sync()
   }
 
-  /** True if a statement has failed because a row with that key is there already. */
   isDuplicate(error: unknown): boolean {
     return error instanceof Error && hasCode(error, UNIQUE_CODES)
   }

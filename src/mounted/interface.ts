@@ -2,8 +2,7 @@
  * Interface of mounted APIs: what their modules export, get and return. A module is an ES module that exports `open`.
  * It runs on worker threads: several times at once, each in its own thread with its own state.
  */
-import type { SecretBox } from '../database/secret-cipher.ts'
-import type { Database } from './database-access.ts'
+import type { Kysely, Transaction } from 'kysely'
 
 /**
  * Opens the implementation of an API on one thread, before its first request there. While it rejects, requests get
@@ -23,11 +22,40 @@ export interface MountedContext {
    * The database of the API: with the embedded database a file of its own in `data/`, else that of
    * `[database.apim_db]`, which APIs share: their tables need names of their own. Throws where there is none.
    */
-  database<Tables>(): Database<Tables>
+  database<Tables>(): MountedDatabase<Tables>
   /** Encrypts secrets at rest, with the key of the node. Throws as `database`, and where that key is unusable. */
-  secrets(): SecretBox
+  secrets(): MountedSecrets
   /** Asks for `work.due` soon: there is something to do. From any thread of the node; without `work` for nothing. */
   wake(): void
+}
+
+/** A database, typed by its tables. Statements of the embedded one block the thread, never a reactor. */
+export interface MountedDatabase<Tables> {
+  readonly dialect: 'sqlite' | 'postgresql' | 'mysql'
+  readonly kysely: Kysely<Tables>
+  /** Runs one statement of the dialect's own SQL; its rows. `parameters`: in its notation, `?` or `$1`. */
+  query(sql: string, parameters?: readonly unknown[]): Promise<readonly unknown[]>
+  /** Runs `work` in a transaction; several times where others write the same rows. */
+  transaction<T>(work: (transaction: Transaction<Tables>) => Promise<T>): Promise<T>
+  /**
+   * As `transaction`, but the commit to the embedded database does not wait for the disk. Others see the changes at
+   * once; they are durable when a later `synced` resolves. From then on this holds for every transaction of the
+   * database on this thread: SQLite keeps the setting of a connection.
+   */
+  unsyncedTransaction<T>(work: (transaction: Transaction<Tables>) => Promise<T>): Promise<T>
+  /** Resolves when all transactions that have ended are durable. Rejects where they cannot be. */
+  synced(): Promise<void>
+  /** True if a statement has failed because a row with that key is there already. */
+  isDuplicate(error: unknown): boolean
+}
+
+/** `context`: names what the text is, so that no text can take the place of another one. */
+export interface MountedSecrets {
+  encrypt(text: string, context: string): string
+  /** A keyed hash, in base64: nobody without the key can try texts against it. */
+  digest(text: string): string
+  /** Undefined for a text that no key of this node has encrypted with this `context`. */
+  decrypt(encrypted: string, context: string): string | undefined
 }
 
 type MountedLog = (

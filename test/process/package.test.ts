@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs'
-import { chownSync, rmSync, writeFileSync } from 'node:fs'
+import { chownSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join, resolve } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -38,6 +38,62 @@ const backend = await ScriptedBackend.listen(async peer => {
 const programs: Program[] = []
 let tarball = ''
 
+/** Modules as operators write them. */
+const TYPED: Readonly<Record<string, string>> = {
+  'handler.mjs': `/** @type {import('sluice/handler').PhaseFunction} */
+export const request = view => {
+  view.setField('X-Region', view.field('accept-language') ?? '')
+  view.setField('X-Status', view.status) // wrong
+  return view.caller?.user !== 'nobody'
+}
+`,
+  'audit.mjs': `/** @type {import('sluice/handler').PhaseFunction} */
+export async function request(view) {
+  await Promise.resolve()
+  view.removeField('X-Secret')
+}
+/** @param {import('sluice/handler').ExchangeView} view */
+export function end(view) {
+  view.attributes = {} // wrong
+}
+`,
+  'handler.ts': `import type { ExchangeView, HandlerModule } from 'sluice/handler'
+export function response(view: ExchangeView): void {
+  view.setField('X-Served-For', String(view.latencyMs))
+  view.method = 'GET' // wrong
+}
+export default { synchronous: true, response } satisfies HandlerModule
+`,
+  'policy.mjs': `/** @type {import('sluice/class').Mediate} */
+export function mediate(message, { properties, log }) {
+  message.setField('X-Tag', String(properties.tag))
+  log('loud', 'wrong')
+}
+`,
+  'script.mjs': `/** @param {import('sluice/script').ScriptMessage} mc */
+export function mediate(mc) {
+  mc.setProperty('X-Total', mc.getPayloadText().length, 'transport')
+  mc.setPayload('wrong')
+}
+`,
+  'notes.ts': `import type { MountedApi, MountedContext, MountedRequest } from 'sluice/mounted-api'
+interface Tables {
+  readonly notes: { id: string; text: string }
+}
+export async function open({ database }: MountedContext): Promise<MountedApi> {
+  const { kysely, query } = database<Tables>()
+  await query('select 1')
+  return {
+    async handle(request: MountedRequest) {
+      const rows = await kysely.selectFrom('notes').select('text').execute()
+      await kysely.selectFrom('wrong').execute()
+      return { status: 200, body: rows.map(({ text }) => text).join() + request.path }
+    },
+  }
+}
+`,
+}
+
 /** Without the folders of this project, which npm puts before those of the system. */
 function systemPath(): readonly string[] {
   return (process.env.PATH ?? '').split(delimiter).filter(path => !path.startsWith(ROOT))
@@ -53,10 +109,15 @@ interface Lock {
   readonly packages: Readonly<Record<string, { readonly dev?: boolean; readonly optional?: boolean }>>
 }
 
-/** The packages of production, which npm packs, and the bundler. A link to them all would lose what they depend on. */
+/**
+ * The packages of production, which npm packs, the bundler, and the compiler of types. A link to them all would lose
+ * what they depend on.
+ */
 function copyPackages(to: string): void {
   const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as Lock
-  const needed = Object.entries(packages).filter(([path, { dev }]) => dev !== true || /\besbuild\b/.test(path))
+  const needed = Object.entries(packages).filter(
+    ([path, { dev }]) => dev !== true || /\b(?:esbuild|typescript)\b/.test(path),
+  )
   for (const [path, { optional }] of needed) {
     if (path === '') continue
     if (existsSync(join(ROOT, path))) cpSync(join(ROOT, path), join(to, path), { recursive: true })
@@ -131,13 +192,16 @@ describe('the package', { concurrency: false }, () => {
       assert.ok(own.includes(file), file)
     }
     assert.deepEqual(
-      own.filter(file => /\.ts$|^(?:src\/(?!launch\.js$)|test|bench|conf\/data)\//.test(file)),
+      own.filter(file => /(?<!\.d)\.ts$|^(?:src\/(?!launch\.js$)|test|bench|conf\/data)\//.test(file)),
       [],
     )
+    const types = own.filter(file => file.endsWith('.d.ts'))
+    assert.ok(types.every(file => file.startsWith('types/')) && types.length < 10, types.join())
     const native = files.filter(file => /\.node$|^node_modules\/@napi-rs\/./.test(file))
     assert.deepEqual(native, [], 'the package is the same on every platform')
-    const notLoaded = files.filter(file => /\.(?:[cm]?ts|map)$/.test(file))
-    assert.deepEqual(notLoaded, [], 'no program loads types and source maps')
+    const notLoaded = files.filter(file => /\.(?:[cm]?ts|map)$/.test(file) && !own.includes(file))
+    const unused = notLoaded.filter(file => !/^node_modules\/kysely\/dist\/esm\/.*\.d\.ts$/.test(file))
+    assert.deepEqual(unused, [], 'no program loads types and source maps')
     const { bundleDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
     assert.equal(
       bundleDependencies,
@@ -169,6 +233,24 @@ describe('the package', { concurrency: false }, () => {
     } finally {
       home.remove()
     }
+  })
+
+  test('has the types of modules of operators, for JavaScript and TypeScript', async () => {
+    const project = join(folder, 'typed')
+    mkdirSync(join(project, 'node_modules'), { recursive: true })
+    symlinkSync(installed, join(project, 'node_modules', 'sluice'))
+    symlinkSync(join(ROOT, 'node_modules', '@types'), join(project, 'node_modules', '@types'))
+    for (const [file, text] of Object.entries(TYPED)) writeFileSync(join(project, file), text)
+    const options = ['--noEmit', '--strict', '--allowJs', '--checkJs', '--module', 'nodenext', '--target', 'esnext']
+    const compiler = [join(ROOT, 'node_modules/typescript/bin/tsc'), ...options, '--types', 'node']
+    const { status, stdout } = spawnSync(process.execPath, [...compiler, ...Object.keys(TYPED)], { cwd: project })
+    const places = [...stdout.toString().matchAll(/^(\S+?)\((\d+),/gm)].map(([, file, line]) => `${file}:${line}`)
+    // Lines that say `wrong`, and no others, not even of the types themselves.
+    const expected = Object.entries(TYPED).flatMap(([file, text]) =>
+      text.split('\n').flatMap((line, at) => (line.includes('wrong') ? `${file}:${at + 1}` : [])),
+    )
+    assert.deepEqual(places.sort(), expected.sort(), stdout.toString())
+    assert.notEqual(status, 0)
   })
 
   test('npx runs its commands, which find the files of the package', async () => {

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { Generated, Kysely } from 'kysely'
 import { type Migration, migrateTables } from '../../database/migrations.ts'
 import type { DialectName } from '../../database/pooled-dialect.ts'
-import type { Database } from '../database-access.ts'
+import type { MountedDatabase } from '../interface.ts'
 import { SEARCH_PARAMETERS, type SearchParameter } from './search-parameters.ts'
 
 export type StoredMethod = 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -117,7 +117,7 @@ const V1: Migration = ({ dialect, text, table }) => {
 }
 
 /** Creates or migrates the tables, and resolves with the key that signs positions of pages, the same on all nodes. */
-export async function openTables(database: Database<HealthcareTables>): Promise<Buffer> {
+export async function openTables(database: MountedDatabase<HealthcareTables>): Promise<Buffer> {
   const { dialect, kysely } = database
   await migrateTables(kysely, dialect, [{ part: 'healthcare', migrations: [V1] }])
   const { value } = await kysely

@@ -6,7 +6,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { sql, type Transaction } from 'kysely'
 import { ConnectionUnavailable } from '../../database/connection-pool.ts'
-import type { Database } from '../database-access.ts'
+import type { MountedDatabase } from '../interface.ts'
 import { ServiceChanged } from './storage-rows.ts'
 import type { HealthcareTables } from './storage-schema.ts'
 
@@ -30,13 +30,13 @@ const TURN_MS = 2000
 const ATTEMPTS = 5
 
 export class WriteQueue {
-  readonly #database: Database<HealthcareTables>
+  readonly #database: MountedDatabase<HealthcareTables>
   readonly #waiting: Waiting[] = []
   #isCommitting = false
   /** Changes whose transaction has ended, and which are not durable. */
   #unsynced = 0
 
-  constructor(database: Database<HealthcareTables>) {
+  constructor(database: MountedDatabase<HealthcareTables>) {
     this.#database = database
   }
 

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
-import type { Database } from '../database-access.ts'
+import type { MountedDatabase } from '../interface.ts'
 import type { Waiter } from './interaction.ts'
 import { isObject, type JsonObject, readJson } from './json-text.ts'
 import { type SearchPage, searchPage } from './search-pages.ts'
@@ -69,13 +69,13 @@ const ANYBODY: Waiter = { isGone: () => false, mayBeGone: () => false }
 const MATCHES_MAX = 2
 
 export class ServiceStorage {
-  readonly #database: Database<HealthcareTables>
+  readonly #database: MountedDatabase<HealthcareTables>
   readonly #queue: WriteQueue
   readonly #turns = new SearchTurns()
   readonly #cursorKey: Buffer
   readonly #nowMs: () => number
 
-  private constructor(database: Database<HealthcareTables>, cursorKey: Buffer, nowMs: () => number) {
+  private constructor(database: MountedDatabase<HealthcareTables>, cursorKey: Buffer, nowMs: () => number) {
     this.#database = database
     this.#queue = new WriteQueue(database)
     this.#cursorKey = cursorKey
@@ -83,7 +83,10 @@ export class ServiceStorage {
   }
 
   /** Creates or migrates the tables. Rejects with errors of the driver, MigrationLocked or NewerTables. */
-  static async open(database: Database<HealthcareTables>, nowMs: () => number = Date.now): Promise<ServiceStorage> {
+  static async open(
+    database: MountedDatabase<HealthcareTables>,
+    nowMs: () => number = Date.now,
+  ): Promise<ServiceStorage> {
     return new ServiceStorage(database, await openTables(database), nowMs)
   }
 

@@ -2,9 +2,8 @@
 import { sql, type Transaction } from 'kysely'
 import { LRUCache } from 'lru-cache'
 import { type Migration, migrateTables } from '../../database/migrations.ts'
-import type { SecretBox } from '../../database/secret-cipher.ts'
 import { growingTo } from '../../runtime/lru-options.ts'
-import type { Database } from '../database-access.ts'
+import type { MountedDatabase, MountedSecrets } from '../interface.ts'
 import type { StreamId } from './notification-event.ts'
 import { Refused } from './refusals.ts'
 import { type Channel, isSecretField, isSecretProperty, type SenderConfiguration } from './sender-configuration.ts'
@@ -75,20 +74,24 @@ const V1: Migration = ({ text, table }) =>
   ])
 
 export class SenderStore {
-  readonly #database: Database<SenderTables>
-  readonly #secrets: SecretBox
+  readonly #database: MountedDatabase<SenderTables>
+  readonly #secrets: MountedSecrets
   readonly #sendersMax: number
   /** By channel, tenant and name. */
   readonly #known = new LRUCache<string, KnownSender>(growingTo(KNOWN_MAX))
 
-  private constructor(database: Database<SenderTables>, secrets: SecretBox, sendersMax: number) {
+  private constructor(database: MountedDatabase<SenderTables>, secrets: MountedSecrets, sendersMax: number) {
     this.#database = database
     this.#secrets = secrets
     this.#sendersMax = sendersMax
   }
 
   /** `sendersMax`: of one tenant and channel. Creates or migrates the table. Rejects with errors of the database. */
-  static async open(database: Database<SenderTables>, secrets: SecretBox, sendersMax: number): Promise<SenderStore> {
+  static async open(
+    database: MountedDatabase<SenderTables>,
+    secrets: MountedSecrets,
+    sendersMax: number,
+  ): Promise<SenderStore> {
     await migrateTables(database.kysely, database.dialect, [{ part: 'notifications', migrations: [V1] }])
     return new SenderStore(database, secrets, sendersMax)
   }
@@ -253,7 +256,7 @@ export class SenderStore {
   }
 }
 
-type Connection = Database<SenderTables>['kysely'] | Transaction<SenderTables>
+type Connection = MountedDatabase<SenderTables>['kysely'] | Transaction<SenderTables>
 
 function rowOf(
   db: Connection,

@@ -2,7 +2,7 @@
  * Sample of a mounted API (`sluice:sample`): notes of tenants in a database. `conf/guide/mount-an-api.md` explains it.
  * Setting `notes_max`: most notes of one tenant.
  */
-import type { Database } from '../database-access.ts'
+import type { MountedDatabase } from '../interface.ts'
 import type { MountedContext, MountedRequest, MountedResponse, OpenMountedApi } from '../interface.ts'
 
 interface Tables {
@@ -35,10 +35,10 @@ export const open: OpenMountedApi = async context => {
 
 class Notes {
   readonly #log: MountedContext['log']
-  readonly #database: Database<Tables>
+  readonly #database: MountedDatabase<Tables>
   readonly #notesMax: number
 
-  constructor({ log, settings }: MountedContext, database: Database<Tables>) {
+  constructor({ log, settings }: MountedContext, database: MountedDatabase<Tables>) {
     this.#log = log
     this.#database = database
     this.#notesMax = Number(settings.notes_max ?? NOTES_MAX)
