@@ -35,6 +35,7 @@ import { Endpoint } from '../../src/proxy/target/endpoint.ts'
 import { Reactor } from '../../src/reactor/reactor.ts'
 import { ReactorMediation } from '../../src/reactor/reactor-mediation.ts'
 import { LimitedCalls } from '../../src/runtime/limited-calls.ts'
+import { withTimersOf } from '../../src/runtime/limited-timers.ts'
 import { ModuleStates } from '../../src/runtime/module-states.ts'
 import type { ThrottlingPolicy } from '../../src/throttle/policy.ts'
 import { OPERATIONS } from '../peers/exported-project.ts'
@@ -271,7 +272,7 @@ function handlersOf(parts: ReadonlySet<Part>): HandlersFilter | null {
     view.attributes.agent = view.field('user-agent')
     view.setField('X-Handler', 'constant')
   }
-  const module = { request: change, response: change, end: (view: ExchangeView) => view.attributes.agent }
+  const module = { request: change, response: change, end: (view: ExchangeView) => view.attributes.agent !== '' }
   const limitMs = 500
   const calls = parts.has('unlimited') ? null : new LimitedCalls(limitMs)
   return new HandlersFilter([{ name: 'h', path: 'h.mjs', phases: ['request', 'response', 'end'], module }], {
@@ -280,7 +281,12 @@ function handlersOf(parts: ReadonlySet<Part>): HandlersFilter | null {
     states: new ModuleStates(ModuleStates.allocate(1, 1), 1),
     reactor: 0,
     notificationsMax: 1,
-    synchronous: { limitMs, run: calls === null ? call => call() : call => calls.run(call), ended: () => 0 },
+    synchronous: {
+      limitMs,
+      run: calls === null ? call => call() : call => calls.run(call),
+      owned: (_, call) => withTimersOf(() => true, call),
+      ended: () => 0,
+    },
     run: () => Promise.reject(new Error('a handler on a thread')),
   })
 }

@@ -34,6 +34,11 @@ const REFUSED = 900908
 const MALFORMED = 900911
 const TIMEOUT_MS = 5000
 
+/** The module has blocked its reactor until a time limit, and would again. */
+export class ValidatorHung extends Error {
+  override readonly name = 'ValidatorHung'
+}
+
 /** Fault codes by method and template, 0 for none; a promise while the module runs. */
 type Results = Map<string, FaultCode | 0 | Promise<FaultCode | 0>>
 
@@ -85,8 +90,9 @@ export class CustomValidation {
       results.set(operation, code)
       return code
     } catch (error) {
-      // A failure is not kept: the next request calls the module again.
-      results.delete(operation)
+      // Another failure is not kept: the next request calls the module again.
+      if (error instanceof ValidatorHung) results.set(operation, 900900)
+      else results.delete(operation)
       reportRefusal(this.#auth, exchange, 900900, `key validation handler: ${String(error)}`)
       return 900900
     }

@@ -32,11 +32,17 @@ export interface ExchangeView {
   removeField(name: string): void
 }
 
+/** A phase. What it returns counts in `request` alone. */
+// biome-ignore lint/suspicious/noConfusingVoidType: a function without `return` must have this type
+export type PhaseFunction = (view: ExchangeView) => boolean | void | Promise<boolean | void>
+
 export interface HandlerModule {
+  /** Left out: false. */
+  readonly synchronous?: boolean
   /** False refuses the request with 403; what it throws refuses it with 500. */
-  readonly request?: (view: ExchangeView) => unknown
-  readonly response?: (view: ExchangeView) => unknown
-  readonly end?: (view: ExchangeView) => unknown
+  readonly request?: PhaseFunction
+  readonly response?: PhaseFunction
+  readonly end?: PhaseFunction
 }
 
 /** The facts of a view, as plain data. */

@@ -206,6 +206,11 @@ export class HandlersFilter implements DescribedFilter, HandlerPhases {
     }
   }
 
+  /** Runs a timer that the handler at a place has set on this thread; false where it must not run again. */
+  runTimer(at: number, callback: () => void): boolean {
+    return this.#synchronous.runTimer(at, callback)
+  }
+
   /** Logs an error that a handler has left behind on this thread, outside of its calls. `name`: '' if unknown. */
   failedDetached(name: string, error: unknown): void {
     this.failed(name, 'detached', causeOf(error))

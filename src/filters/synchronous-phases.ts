@@ -1,17 +1,19 @@
 /**
- * Phases of synchronous handlers on the thread of their reactor. A phase that takes too long is ended, and its handler
- * is isolated (D710).
+ * Phases and timers of synchronous handlers on the thread of their reactor. One that takes too long is ended, and its
+ * handler is isolated (D710).
  */
 import type { ModuleStates } from '../runtime/module-states.ts'
 import { causeOf } from './exchange-view.ts'
 import type { ExchangeView, HandlerModule } from './handler-interface.ts'
 
 /** Calls of synchronous handlers on this thread. */
-export interface SynchronousCalls {
+interface SynchronousCalls {
   /** Longest time of a call in milliseconds; 0: there is no limit. */
   readonly limitMs: number
   /** Runs a call that keeps its own result and errors, and ends it at the limit. */
   readonly run: (call: () => void) => void
+  /** Makes a call whose timers belong to the handler at a place. Around `run`: a call that ends runs no `finally`. */
+  readonly owned: (at: number, call: () => void) => void
   /** A call was ended. Returns how many milliseconds of it the thread has waited for a processor, or more. */
   readonly ended: () => number
 }
@@ -48,7 +50,7 @@ const STOPPED: Ran = { kind: 'done', goesOn: false }
 const DYING: Ran = { kind: 'failed', cause: 'the thread of the handler ends' }
 const PROMISE: Ran = { kind: 'failed', cause: 'a synchronous handler has returned a promise' }
 /** A handler that has waited for a processor for this share of its limit has not hung. */
-const WAITED_MIN = 0.9
+export const WAITED_MIN = 0.9
 /** Share of the limit after which no further phase `end` begins in the same call. */
 const SHARED_MAX = 0.1
 
@@ -56,6 +58,8 @@ const SHARED_MAX = 0.1
 const ENDED_MAX = 64
 
 type Failed = (name: string, phase: string, cause: string) => void
+/** What a handler does on its reactor; `detached`: what it has left behind. */
+type Part = ExchangeView['phase'] | 'detached'
 
 export class SynchronousPhases {
   readonly #names: readonly string[]
@@ -73,16 +77,29 @@ export class SynchronousPhases {
 
   /** Runs the phase of the view; its failure is reported. */
   run(at: number, module: HandlerModule, view: ExchangeView): Ran {
+    return this.#run(at, view.phase, () => ranOf(module, view))
+  }
+
+  /** Runs a timer that a handler has set; its failure is reported. Returns false where it must not run again. */
+  runTimer(at: number, callback: () => void): boolean {
+    // The handler runs on threads, with timers of its own there.
+    if (this.#services.states.isIsolated(at)) return false
+    return this.#run(at, 'detached', () => ranCall(callback)).kind !== 'late'
+  }
+
+  #run(at: number, part: Part, call: () => Ran): Ran {
     const { states, reactor, synchronous, nowMs } = this.#services
     const held = { ran: LATE }
     const startedMs = nowMs()
     states.enter(reactor, at)
-    synchronous.run(() => {
-      held.ran = ranOf(module, view)
-    })
+    synchronous.owned(at, () =>
+      synchronous.run(() => {
+        held.ran = call()
+      }),
+    )
     if (held.ran === LATE && this.#isDying(startedMs)) return DYING
     states.leave(reactor)
-    this.#report(at, view.phase, held.ran)
+    this.#report(at, part, held.ran)
     return held.ran
   }
 
@@ -114,15 +131,16 @@ export class SynchronousPhases {
     const startedMs = nowMs()
     const lastMs = startedMs + synchronous.limitMs * SHARED_MAX
     const held = { begun: 0 }
-    synchronous.run(() => {
+    const runAll = (): void => {
       for (const { at, module, view } of ended) {
         held.begun++
         states.enter(reactor, at)
-        results.push(ranOf(module, view))
+        synchronous.owned(at, () => results.push(ranOf(module, view)))
         // A further phase needs nearly all of the limit.
         if (nowMs() > lastMs) break
       }
-    })
+    }
+    synchronous.owned(ended[0]!.at, () => synchronous.run(runAll))
     if (results.length < Math.max(1, held.begun)) {
       if (this.#isDying(startedMs)) return ended.length
       results.push(LATE)
@@ -141,13 +159,13 @@ export class SynchronousPhases {
     return nowMs() - startedMs < synchronous.limitMs / 2
   }
 
-  #report(at: number, phase: ExchangeView['phase'], ran: Ran): void {
-    if (ran.kind === 'failed') this.#failed(this.#names[at]!, phase, ran.cause)
-    else if (ran.kind === 'late') this.#late(at, phase)
+  #report(at: number, part: Part, ran: Ran): void {
+    if (ran.kind === 'failed') this.#failed(this.#names[at]!, part, ran.cause)
+    else if (ran.kind === 'late') this.#late(at, part)
   }
 
-  /** Reports that a phase was ended at its limit, and isolates the handler if the thread had a processor. */
-  #late(at: number, phase: ExchangeView['phase']): void {
+  /** Reports that a part was ended at its limit, and isolates the handler if the thread had a processor. */
+  #late(at: number, part: Part): void {
     const { states, synchronous, report } = this.#services
     const { limitMs } = synchronous
     const name = this.#names[at]!
@@ -155,10 +173,11 @@ export class SynchronousPhases {
     // On a busy machine a handler may get no time for its work.
     const hasWaited = waitedMs >= limitMs * WAITED_MIN
     const waited = hasWaited ? `, and waited up to ${Math.round(waitedMs)} ms for a processor` : ''
-    this.#failed(name, phase, `the phase was ended: it took ${limitMs} ms${waited}`)
+    const what = part === 'detached' ? 'a timer' : 'the phase'
+    this.#failed(name, part, `${what} was ended: it took ${limitMs} ms${waited}`)
     if (hasWaited || !states.isolate(at)) return
     const CAUSE_OF_ERROR = 'it hung: it runs on threads until the next reload or start, and changes no response there'
-    report('error', 'handler isolated', { HANDLER: name, PHASE: phase, CAUSE_OF_ERROR })
+    report('error', 'handler isolated', { HANDLER: name, PHASE: part, CAUSE_OF_ERROR })
   }
 }
 
@@ -177,4 +196,13 @@ function ignored(result: Promise<unknown>): Ran {
   // A rejection that nobody handles would end the thread.
   result.catch(() => undefined)
   return PROMISE
+}
+
+function ranCall(call: () => void): Ran {
+  try {
+    call()
+    return DONE
+  } catch (error) {
+    return { kind: 'failed', cause: causeOf(error) }
+  }
 }

@@ -114,7 +114,7 @@ export const METRIC_ROWS = {
     'counter',
     'handler_phases_ended_total',
     '',
-    'Phases of synchronous handlers that were ended at their time limit.',
+    'Phases and timers of synchronous handlers, and calls of key validation handlers, that their limit has ended.',
   ],
   mountedConnectionsUsed: [
     'gauge',

@@ -197,9 +197,8 @@ export interface HandlersPlan {
   /** `ModuleStates` of the synchronous ones, by their places. */
   readonly states: SharedArrayBuffer
   readonly threads: number
-  /** Longest time of one phase on a thread, and of one of a synchronous handler, in milliseconds. */
+  /** Longest time of one phase on a thread, in milliseconds. */
   readonly timeoutMs: number
-  readonly synchronousTimeoutMs: number
   /** Heap of one thread in bytes. */
   readonly heapBytes: number
 }
@@ -258,6 +257,8 @@ export interface ReactorPlan extends LivePlan {
   readonly statistics: StatisticsSettings | null
   /** Null without handlers. */
   readonly handlers: HandlersPlan | null
+  /** Longest time of one call of a module of the operator on the reactor, in milliseconds. */
+  readonly moduleLimitMs: number
   /** Index of this reactor, from 0. */
   readonly reactor: number
   readonly reactors: number

@@ -81,6 +81,7 @@ export function planReactors(options: PlanningOptions): ReactorPlan[] {
     bodyChecks: bodyChecks(configuration),
     statistics: flowStatistics(configuration),
     handlers: handlersPlan(configuration, reactors),
+    moduleLimitMs: configuration.mediation['handlers.synchronous_timeout'],
     reactors,
     home,
     database: databasePlan(configuration, dataDir),
@@ -162,7 +163,6 @@ function handlersPlan(configuration: Configuration, reactors: number): HandlersP
     states: ModuleStates.allocate(reactors, handlers.length),
     threads: mediation['handlers.pool_size'],
     timeoutMs: mediation['handlers.timeout'],
-    synchronousTimeoutMs: mediation['handlers.synchronous_timeout'],
     heapBytes: mediation['handlers.heap_bytes'],
   }
 }

@@ -1,9 +1,7 @@
 /** Loads the handlers of the operator in a reactor, and starts the threads of those that do not run on it. */
 import { getCompileCacheDir } from 'node:module'
-import { refuseExit, takeErrorsOf } from './handler-errors.ts'
 import { HandlersFilter, type LoadedHandler } from '../filters/handlers.ts'
 import type { HandlerModule, HandlerReply } from '../filters/handler-interface.ts'
-import type { SynchronousCalls } from '../filters/synchronous-phases.ts'
 import { loadWholeModule } from '../config/module-file.ts'
 import { ChildThreads } from '../observe/child-threads.ts'
 import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
@@ -11,17 +9,15 @@ import { PoolCounts } from '../observe/pool-counts.ts'
 import type { HandlersPlan, ReactorPlan } from '../plan/reactor-plan.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import { IsolatedThreads, type ThreadsObserver, WAITING_PER_THREAD } from '../runtime/isolated-threads.ts'
-import { LimitedCalls } from '../runtime/limited-calls.ts'
-import { makeLoopsInterruptible } from '../runtime/loop-interrupts.ts'
+import { type TimerRunner, withTimersOf } from '../runtime/limited-timers.ts'
 import { ModuleStates } from '../runtime/module-states.ts'
 import { allocateMemoryRows, memoryRows } from '../runtime/thread-memory.ts'
-import { processorWaitMs, systemThreadId } from '../runtime/thread-scheduling.ts'
+import type { ModuleGuard } from './module-guard.ts'
+import { moduleCalls, UNLIMITED_CALLS } from './module-calls.ts'
 
 const ENTRY = new URL('../reactor/handler-entry.js', import.meta.url)
 /** Milliseconds between two looks at the memory of the threads. */
 const MEMORY_MS = 1000
-/** Milliseconds between two looks at the time that this thread has waited for a processor. */
-const WAIT_MS = 100
 const PHASES = ['request', 'response', 'end'] as const
 
 /** `workerData` of a thread of handlers. */
@@ -33,20 +29,20 @@ export interface HandlerThreadData {
 
 interface LoadedHandlers {
   readonly filter: HandlersFilter
-  /**
-   * Keeps handlers from ending this thread, by an exit or by errors that they leave behind. The thread must have no
-   * other listener for those.
-   */
-  guardThread(): void
   close(): void
+}
+
+interface HandlerContext {
+  readonly report: Report
+  readonly metrics: MetricsColumn
+  readonly guard: Pick<ModuleGuard, 'add'>
 }
 
 /** A handler that cannot be loaded refuses every request, with its cause in the log. */
 export async function loadHandlers(
-  { handlers, states, threads, timeoutMs, synchronousTimeoutMs, heapBytes }: HandlersPlan,
-  { home, reactor, reactors }: Pick<ReactorPlan, 'home' | 'reactor' | 'reactors'>,
-  report: Report,
-  metrics: MetricsColumn,
+  { handlers, states, threads, timeoutMs, heapBytes }: HandlersPlan,
+  { home, reactor, reactors, moduleLimitMs }: Pick<ReactorPlan, 'home' | 'reactor' | 'reactors' | 'moduleLimitMs'>,
+  { report, metrics, guard }: HandlerContext,
 ): Promise<LoadedHandlers> {
   const workerData: HandlerThreadData = { home, compileCache: getCompileCacheDir() }
   const shared = allocateMemoryRows(threads)
@@ -54,63 +50,40 @@ export async function loadHandlers(
   const pool = new IsolatedThreads({ ...options, memory: memoryRows(shared), observer: countsOf(threads, metrics) })
   const children = new ChildThreads(metrics, () => 'handler', shared)
   const timer = setInterval(() => children.tick(), MEMORY_MS).unref()
-  const loaded = await Promise.all(handlers.map(({ name, path }) => load(name, path, home, report)))
+  let filter: HandlersFilter | null = null
+  guard.add(handlers, (name, error) => filter?.failedDetached(name, error))
+  // Before the filter is there, the thread carries no traffic.
+  const runners = handlers.map(
+    (_, at): TimerRunner =>
+      callback =>
+        filter?.runTimer(at, callback) ?? unlimited(callback),
+  )
+  const loads = handlers.map(({ name, path }, at) => withTimersOf(runners[at]!, () => load(name, path, home, report)))
+  const loaded = await Promise.all(loads)
   const hasSynchronous = loaded.some(({ module }) => module !== null)
-  const synchronous = hasSynchronous ? limitedCalls(synchronousTimeoutMs, report, metrics) : UNLIMITED
-  const filter = new HandlersFilter(loaded, {
+  const calls = hasSynchronous ? moduleCalls(moduleLimitMs, report, metrics) : UNLIMITED_CALLS
+  filter = new HandlersFilter(loaded, {
     report,
     nowMs: () => performance.now(),
     // The other half of the places is for requests.
     notificationsMax: (threads * WAITING_PER_THREAD) / 2,
     states: new ModuleStates(states, reactors),
     reactor,
-    synchronous,
+    synchronous: { ...calls, owned: (at, call) => withTimersOf(runners[at]!, call) },
     run: task => pool.run(task) as Promise<HandlerReply>,
   })
   const close = () => {
     clearInterval(timer)
-    synchronous.close()
+    calls.close()
     pool.close()
     children.close()
   }
-  const guardThread = () => {
-    refuseExit()
-    takeErrorsOf(handlers, home, (name, error) => filter.failedDetached(name, error))
-  }
-  return { filter, guardThread, close }
+  return { filter, close }
 }
 
-interface ClosableCalls extends SynchronousCalls {
-  close(): void
-}
-
-const UNLIMITED: ClosableCalls = { limitMs: 0, run: call => call(), ended: () => 0, close: () => undefined }
-
-function limitedCalls(limitMs: number, report: Report, metrics: MetricsColumn): ClosableCalls {
-  try {
-    const calls = new LimitedCalls(limitMs)
-    const thread = systemThreadId()
-    let waitedMs = processorWaitMs(thread)
-    const timer = setInterval(() => {
-      waitedMs = processorWaitMs(thread)
-    }, WAIT_MS).unref()
-    return {
-      limitMs,
-      run: call => calls.run(call),
-      ended: () => {
-        metrics.add(METRIC.handlerPhasesEnded, 1)
-        return processorWaitMs(thread) - waitedMs
-      },
-      close: () => {
-        clearInterval(timer)
-        calls.close()
-      },
-    }
-  } catch (error) {
-    const fields = { KEY: 'mediation.handlers.synchronous_timeout', CAUSE_OF_ERROR: (error as Error).message }
-    report('warn', 'synchronous handlers have no time limit', fields)
-    return UNLIMITED
-  }
+function unlimited(callback: () => void): true {
+  callback()
+  return true
 }
 
 function countsOf(limit: number, metrics: MetricsColumn): ThreadsObserver {
@@ -135,8 +108,6 @@ async function load(name: string, path: string, home: string, report: Report): P
     const phases = PHASES.filter(phase => typeof module[phase] === 'function')
     if (phases.length === 0) throw new Error(`${path} exports none of ${PHASES.join(', ')}`)
     if (module.synchronous !== true) return { name, path, phases, module: null }
-    // The thread of a reactor is terminated too where a handler does not end.
-    makeLoopsInterruptible()
     return { name, path, phases, module: Object.fromEntries(phases.map(phase => [phase, module[phase]])) }
   } catch (error) {
     const cause = (error as Error).message

@@ -2,19 +2,18 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { loadModule } from '../config/module-file.ts'
 import { causeOf, fieldNamed, openView } from '../filters/exchange-view.ts'
-import type { ExchangeView, HandlerReply, HandlerTask } from '../filters/handler-interface.ts'
+import type { HandlerReply, HandlerTask, PhaseFunction } from '../filters/handler-interface.ts'
 import { READY } from '../runtime/isolated-threads.ts'
 import { MemoryReport } from '../runtime/thread-memory.ts'
 import type { HandlerThreadData } from './handler-loading.ts'
 
 const { home } = workerData as HandlerThreadData
-type Call = (view: ExchangeView) => unknown
 /** By path and phase. */
-const loaded = new Map<string, Promise<Call>>()
+const loaded = new Map<string, Promise<PhaseFunction>>()
 
-function callOf(path: string, phase: string): Promise<Call> {
+function callOf(path: string, phase: string): Promise<PhaseFunction> {
   const key = `${phase} ${path}`
-  const known = loaded.get(key) ?? (loadModule(home, path, phase) as Promise<Call>)
+  const known = loaded.get(key) ?? (loadModule(home, path, phase) as Promise<PhaseFunction>)
   loaded.set(key, known)
   return known
 }

@@ -1,7 +1,6 @@
 /** The thread of a reactor: builds the reactor from its plan and serves the messages of the primary. */
 import { parentPort } from 'node:worker_threads'
 import { buildFilterChain } from '../filters/build-chain.ts'
-import { loadModule } from '../config/module-file.ts'
 import { PortControlChannel } from '../auth/control-channel.ts'
 import type { CustomValidator } from '../auth/custom-validator.ts'
 import type { AuthPlan } from '../auth/auth-plan.ts'
@@ -21,10 +20,12 @@ import type { FromReactor, ReactorCall, ToReactor } from '../plan/reactor-messag
 import { respond } from '../runtime/call-channel.ts'
 import { TRIM_STEP_MS, trimOnceIdle } from '../runtime/heap-trim.ts'
 import { loadMediation } from './mediation-loading.ts'
+import type { ModuleGuard } from './module-guard.ts'
 import { Reactor } from './reactor.ts'
 import { handleLevel } from '../socket/handle-socket.ts'
 import { streamLevel } from '../socket/stream-socket.ts'
 import type { TlsLevel } from '../socket/tls.ts'
+import type { Validators } from './validator-loading.ts'
 
 /** A replacement listens after so long without a snapshot: open APIs must be reached. */
 const SNAPSHOT_MS = 5000
@@ -106,9 +107,26 @@ async function tlsLevel({ tlsServer, tlsClients }: LivePlan): Promise<TlsLevel |
 
 let tls = await tlsLevel(plan)
 
+// Modules add to it while they load, which the compiler does not see.
+let guard = null as ModuleGuard | null
+
+/** Loaded with the first module of the operator. */
+async function moduleGuard(): Promise<ModuleGuard> {
+  const { ModuleGuard: Guard } = await import('./module-guard.ts')
+  guard ??= new Guard(plan.home)
+  return guard
+}
+
+let validators: Validators | null = null
+
 /** The operator's validator; null for none. Rejects with ModuleError. */
 async function customValidator({ validator }: AuthPlan): Promise<CustomValidator | null> {
-  return validator === '' ? null : ((await loadModule(plan.home, validator, 'validate')) as CustomValidator)
+  if (validator === '') return null
+  if (validators === null) {
+    const { Validators: Loaded } = await import('./validator-loading.ts')
+    validators = new Loaded(plan, { report, metrics, guard: await moduleGuard() })
+  }
+  return validators.load(validator)
 }
 
 /** A validator that cannot be loaded stops no start: it refuses every caller, with the cause. */
@@ -127,13 +145,9 @@ async function firstValidator(): Promise<CustomValidator | null> {
 const handlers =
   plan.handlers === null
     ? null
-    : await (await import('./handler-loading.ts')).loadHandlers(
-        plan.handlers,
-        plan,
-        report,
-        new MetricsColumn(plan.metrics, plan.reactor),
-      )
-handlers?.guardThread()
+    : await (await import('./handler-loading.ts')).loadHandlers(plan.handlers, plan, {
+        ...{ report, metrics, guard: await moduleGuard() },
+      })
 
 function report(
   level: 'debug' | 'info' | 'warn' | 'error',
@@ -160,6 +174,7 @@ const reactor = new Reactor(plan, {
 function finish(): void {
   reactor.stop()
   handlers?.close()
+  validators?.close()
   authState.close()
   const written = file === null ? Promise.resolve() : file.close()
   written.then(() => {
@@ -168,11 +183,14 @@ function finish(): void {
   })
 }
 
+guard?.serve()
+
 /** The last deployment: deployments run in the order of their calls. */
 let deploying: Promise<unknown> = Promise.resolve()
 
 async function deploy({ live, apis }: Extract<ReactorCall, { kind: 'deploy' }>): Promise<true> {
   tls ??= await tlsLevel(live)
+  if (live.auth.validator !== '') (await moduleGuard()).serve()
   const [validator, mediation] = [await customValidator(live.auth), await loadMediation(live, apis.deployed)]
   reactor.deploy(live, apis, { tls, validator, mediation })
   authState.updatePlan(live.auth)

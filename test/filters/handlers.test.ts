@@ -26,6 +26,7 @@ for (const [what, waitedMs, isIsolated] of [
         run: () => {
           nowMs += 500
         },
+        owned: (_, call) => call(),
         ended: () => waitedMs,
       },
       run: () => assert.fail(),

@@ -55,6 +55,9 @@ import { EndpointTable } from '../../src/proxy/target/endpoint-table.ts'
 // Writes of the reactor wait until their turn ends, so that every test shows that nothing depends on when they leave.
 gatherAlways()
 
+/** Modules in the process of the tests are not guarded. */
+const UNGUARDED = { add: () => undefined }
+
 interface LogEvent {
   readonly level: string
   readonly event: string
@@ -221,6 +224,7 @@ export function planGateway(
     bodyChecks: bodyChecks(configuration),
     statistics: null,
     handlers: null,
+    moduleLimitMs: 2000,
     cors: null,
     faults: DEFAULT_FAULTS,
     webSockets: NO_SOCKETS,
@@ -267,7 +271,10 @@ export async function startGateway(apis: readonly TestApi[], options: GatewayOpt
   const dialer = options.wrapDialer?.(level) ?? level
   const report: Report = (level, event, fields) => reports.push({ level, event, fields })
   const column = new MetricsColumn(plan.metrics, plan.reactor)
-  const handlers = plan.handlers === null ? null : await loadHandlers(plan.handlers, plan, report, column)
+  const handlers =
+    plan.handlers === null
+      ? null
+      : await loadHandlers(plan.handlers, plan, { report, metrics: column, guard: UNGUARDED })
   const reactor = new Reactor(plan, {
     level: { ...level, dial: (...options) => dialer.dial(...options) },
     tls,

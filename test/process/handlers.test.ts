@@ -1,6 +1,8 @@
 /** Handlers of the operator in the real program: what one leaves behind or never ends harms one exchange. */
 import assert from 'node:assert/strict'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { execFileSync, spawn } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
@@ -139,16 +141,102 @@ test('a synchronous handler on which a reactor dies is named, and the reactor is
 })
 
 test('a synchronous handler that a call of the system blocks is named, and its reactor is replaced', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-pipe-'))
+  const pipe = join(folder, 'pipe')
+  execFileSync('mkfifo', [pipe])
   const gateway = await startWith(
-    `import { execSync } from 'node:child_process'
+    `import { readFileSync } from 'node:fs'
     export const synchronous = true
-    export function request(view) { if (view.target.includes('bad')) execSync('sleep 8') }`,
+    export function request(view) { if (view.target.includes('bad')) readFileSync('${pipe}') }`,
     LIMITED,
   )
-  ;(await dial(gateway)).send('GET /t/bad HTTP/1.1\r\nHost: a\r\n\r\n')
+  const client = await dial(gateway)
+  // Opening the pipe waits for a writer.
+  const writer = spawn('sh', ['-c', `sleep 8; : > ${pipe}`])
+  client.send('GET /t/bad HTTP/1.1\r\nHost: a\r\n\r\n')
   await gateway.program.err.until(/"HANDLER":"h","PHASE":"request".*"msg":"handler isolated"/)
   await gateway.program.err.until(/"msg":"reactor replaced"/)
   assert.equal(await ask(await dial(gateway)), 200)
+  writer.kill()
+  rmSync(folder, { recursive: true })
+})
+
+for (const [what, name, call, phase, status] of [
+  ['an import', 'execSync', "execSync('sleep 60')", 'request', 500],
+  ['an import', 'execFileSync', "execFileSync('sleep', ['60'])", 'response', 200],
+  ['an import', 'spawnSync', "spawnSync('sleep', ['60'])", 'end', 200],
+  ['a copy of its load', 'execSync', "copy('sleep 60')", 'request', 500],
+  ['a copy of the module', 'execSync', "all.execSync('sleep 60')", 'request', 500],
+] as const) {
+  test(`a synchronous handler that calls ${what} of ${name} in ${phase} fails at once, with the remedy`, async () => {
+    const gateway = await startWith(`import * as all from 'node:child_process'
+      import { execSync, execFileSync, spawnSync } from 'node:child_process'
+      export const synchronous = true
+      const copy = execSync
+      const loaded = execSync('echo loaded').toString().trim()
+      export function ${phase}(view) { if (view.target.includes('bad')) ${call} }`)
+    const [client, other] = [await dial(gateway), await dial(gateway)]
+    client.send('GET /t/bad HTTP/1.1\r\nHost: a\r\n\r\n')
+    const { status: given, body } = await takeResponse(client)
+    assert.equal(given, status)
+    if (phase === 'request') assert.match(body, /102590/)
+    const [line, handler, when] = await gateway.program.err.until(FAILED)
+    assert.deepEqual([handler, when], ['h', phase])
+    assert.match(line!, new RegExp(`"CAUSE_OF_ERROR":"${name} would stop this reactor .*synchronous`))
+    assert.deepEqual([await ask(client), await ask(other)], [200, 200])
+    assert.doesNotMatch(gateway.program.err.text, /reactor died|handler isolated/)
+  })
+}
+
+test('a handler that is not synchronous may wait for programs', async () => {
+  const gateway = await startWith(`import { execSync } from 'node:child_process'
+    export function request(view) { view.setField('X-Said', execSync('echo said').toString().trim()) }`)
+  assert.equal(await ask(await dial(gateway)), 200)
+})
+
+/** Code that leaves a timer behind which hangs. `hang`: an expression. */
+const TIMERS = {
+  setTimeout: (hang: string) => `setTimeout(() => ${hang})`,
+  setInterval: (hang: string) => `setInterval(() => ${hang}, 1)`,
+  setImmediate: (hang: string) => `setImmediate(() => ${hang})`,
+  'an imported setTimeout': (hang: string) => `later(() => ${hang})`,
+  'a setTimeout in a setTimeout': (hang: string) => `setTimeout(() => setTimeout(() => ${hang}))`,
+  'a setTimeout behind an await': (hang: string) => `Promise.resolve().then(() => setTimeout(() => ${hang}))`,
+}
+
+for (const [what, code] of Object.entries(TIMERS)) {
+  test(`a synchronous handler that leaves behind ${what} that loops keeps its reactor`, async () => {
+    const gateway = await startWith(
+      `import { setTimeout as later } from 'node:timers'
+      export const synchronous = true
+      export function request(view) { if (view.target.includes('bad')) { ${code(HANGS.loop)} } }`,
+      LIMITED,
+    )
+    const [client, other] = [await dial(gateway), await dial(gateway)]
+    client.send('GET /t/bad HTTP/1.1\r\nHost: a\r\n\r\n')
+    assert.equal((await takeResponse(client)).status, 200)
+    const [, handler, when] = await gateway.program.err.until(FAILED)
+    assert.deepEqual([handler, when], ['h', 'detached'])
+    assert.deepEqual([await ask(client), await ask(other)], [200, 200])
+    assert.doesNotMatch(gateway.program.err.text, /reactor died/)
+  })
+}
+
+test('a timer that a synchronous handler starts when it loads, and that loops, keeps its reactor', async () => {
+  const gateway = await startWith(
+    `export const synchronous = true
+    let isBad = false
+    setInterval(() => { if (isBad) ${HANGS.loop} }, 1)
+    export function request(view) { isBad = view.target.includes('bad') }`,
+    LIMITED,
+  )
+  const [client, other] = [await dial(gateway), await dial(gateway)]
+  client.send('GET /t/bad HTTP/1.1\r\nHost: a\r\n\r\n')
+  assert.equal((await takeResponse(client)).status, 200)
+  const [, handler, when] = await gateway.program.err.until(FAILED)
+  assert.deepEqual([handler, when], ['h', 'detached'])
+  assert.deepEqual([await ask(client), await ask(other)], [200, 200])
+  assert.doesNotMatch(gateway.program.err.text, /reactor died/)
 })
 
 test('a reload returns isolated handlers to the reactors', async () => {

@@ -20,7 +20,7 @@ const LEVELS = [
 
 interface Given {
   readonly timeoutMs?: number
-  readonly synchronousTimeoutMs?: number
+  readonly moduleLimitMs?: number
   readonly threads?: number
   readonly mediation?: ApiMediationPlan | null
   /** Parts of the API, whose filters then run before the handlers. */
@@ -29,12 +29,17 @@ interface Given {
 
 /** Starts a gateway with these modules as handlers, in order. */
 async function start(t: TestContext, modules: readonly string[], given: Given = {}): Promise<FlowGateway> {
-  const { timeoutMs = 10_000, synchronousTimeoutMs = 2000, threads = 2, mediation = null, api = {} } = given
+  const { timeoutMs = 10_000, moduleLimitMs = 2000, threads = 2, mediation = null, api = {} } = given
   const files = Object.fromEntries(modules.map((code, index) => [`h${index}.mjs`, code]))
   const handlers = modules.map((_, index) => ({ name: `h${index}`, path: `h${index}.mjs` }))
   const states = ModuleStates.allocate(1, handlers.length)
-  const plan = { handlers, states, threads, timeoutMs, synchronousTimeoutMs, heapBytes: 32 * 1_048_576 }
-  const options = { home: temporaryHome(t, files), handlers: plan, hasFilterChain: given.api !== undefined }
+  const plan = { handlers, states, threads, timeoutMs, heapBytes: 32 * 1_048_576 }
+  const options = {
+    home: temporaryHome(t, files),
+    handlers: plan,
+    moduleLimitMs,
+    hasFilterChain: given.api !== undefined,
+  }
   return startFlows(t, [mediation], options, { overrides: api })
 }
 
@@ -327,7 +332,7 @@ for (const [what, hangs] of [
         if (${hangs}) for (;;) {}
       }`
     const refuses = `${SYNCHRONOUS}export const request = () => false`
-    const { gateway } = await start(t, [code, refuses], { synchronousTimeoutMs: 200, timeoutMs: 1000 })
+    const { gateway } = await start(t, [code, refuses], { moduleLimitMs: 200, timeoutMs: 1000 })
     const client = await connectPeer(gateway.port)
     // More than run in one call.
     const numbers = Array.from({ length: 80 }, (_, index) => String(index + 10))

@@ -1,5 +1,5 @@
 /** `[mediation]`: the background pool of workers, time-outs, formats; some keys are not acted on. */
-import { isSet, isTrue } from '../conditions.ts'
+import { either, isOneOf, isSet, isTrue } from '../conditions.ts'
 import { actsIf, withSpecialValue, inert, live, type Rule, section, type Values } from '../key.ts'
 import { integer, duration, flag, text } from '../kinds.ts'
 import { mustNotExceed, needsBoundedQueue } from './shared-rules.ts'
@@ -87,13 +87,13 @@ const keys = {
   'handlers.timeout': actsIf(HANDLED, duration(5000, 'ms', 1, DAY_MS, 'Longest time of one phase on such a thread.')),
   // Below the silence after which a reactor is replaced.
   'handlers.synchronous_timeout': actsIf(
-    HANDLED,
+    either(HANDLED, isOneOf('apim.key_manager.key_validation_handler_type', 'custom')),
     duration(
       500,
       'ms',
       1,
       4000,
-      'Longest time of one phase of a synchronous handler, for which its reactor stands still.',
+      'Longest time of a phase or timer of a synchronous handler, or of a call of the key validation handler.',
     ),
   ),
   'handlers.heap_bytes': actsIf(
