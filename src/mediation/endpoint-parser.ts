@@ -207,7 +207,7 @@ function parseDefault(element: XmlElement, parser: ElementParser): EndpointForm 
   const format = parseFormat(element, parser)
   parser.checkAttributes(element, ['format', ...INERT_ATTRIBUTES])
   if (settings === undefined || format === undefined) return undefined
-  return { method: format === 'get' ? 'GET' : '', format, appendsPath: false, address: { kind: 'message', settings } }
+  return { method: format === 'get' ? 'GET' : '', format, appendsPath: true, address: { kind: 'message', settings } }
 }
 
 function parseSingle(element: XmlElement, parser: ElementParser, place: Place): EndpointForm | undefined {

@@ -138,8 +138,8 @@ export class SequenceTargets implements SequenceEndpoints {
     const origin = parts === null ? null : URL.parse(`${parts[1]}://${parts[2]}`)
     if (parts === null || origin === null) return 'the destination is not an http or https URL'
     const rest = parts[3]!
-    // Without a template the destination is the whole address.
-    const path = pieces === null ? rest : joinTargets(rest, appended)
+    // <rewrite> with a host has put path and query of the message into the destination.
+    const path = pieces === null && rest === appended ? rest : joinTargets(rest, appended)
     const key = `${name} ${origin.origin}`
     const kept = this.#dynamic.get(key)
     if (kept === undefined) this.#misses++

@@ -258,7 +258,7 @@ for (const [lines, expected] of ACCEPTS) {
 }
 
 test('setToHeader chooses the backend of a project of the endpoint type default', async t => {
-  const backend = await startBackend(t, { '/new': says(200, '{"ok":true}') })
+  const backend = await startBackend(t, { '/new/x': says(200, '{"ok":true}') })
   const parameters = { value: `http://127.0.0.1:${backend.port}/new` }
   const { said, mediation } = await loadProject(t, {
     endpointConfig: { endpoint_type: 'default' },
@@ -269,6 +269,6 @@ test('setToHeader chooses the backend of a project of the endpoint type default'
   assert.deepEqual(await ask(), [200, '{"ok":true}'])
   assert.deepEqual(
     backend.received.map(({ method, target }) => `${method} ${target}`),
-    ['GET /new'],
+    ['GET /new/x'],
   )
 })

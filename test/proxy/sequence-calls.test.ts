@@ -84,6 +84,35 @@ test('<call/> goes to the destination of the message', async t => {
   assert.equal(backend.received[0]!.target, '/there?x=1')
 })
 
+const DEFAULT = '<endpoint><default/></endpoint>'
+/** `To` is then its origin with this path and query. */
+const REWRITE = '<rewrite><rewriterule><action type="prepend" fragment="path" value="/v2"/></rewriterule></rewrite>'
+/** [To behind the origin, request, more steps, target that the backend gets]. */
+const BEHIND_TO = [
+  ['/base', 'GET /a/x/1?q=3', '', '/base/x/1?q=3'],
+  ['', 'GET /a/x', '', '/x'],
+  ['/base/', 'GET /a/x', '', '/base/x'],
+  ['/base?a=1', 'GET /a/x?q=3', '', '/base/x?a=1&q=3'],
+  ['/base', 'GET /a/x?q=3', '<property name="REST_URL_POSTFIX" scope="axis2" action="remove"/>', '/base'],
+  ['/base', 'GET /a/x', '<property name="REST_URL_POSTFIX" scope="axis2" value="/other"/>', '/base/other'],
+  ['/base', 'GET /a/x?q=3', REWRITE, '/v2/x?q=3'],
+] as const
+
+for (const [to, request, steps, target] of BEHIND_TO) {
+  test(`D871: <default/> behind To ${JSON.stringify(to)}: ${request} ${steps} goes to ${target}`, async t => {
+    const backend = await startBackend(t, { [target.replace(/\?.*/, '')]: says(200, '{}') })
+    const set = `<header name="To" value="http://127.0.0.1:${backend.port}${to}"/>${steps}`
+    for (const sends of [`<call>${DEFAULT}</call><respond/>`, `<send>${DEFAULT}</send>`]) {
+      const { ask } = await startCalls(t, { request: set + sends }, backend.port)
+      assert.deepEqual(await ask(request), [200, '{}'])
+    }
+    assert.deepEqual(
+      backend.received.map(each => each.target),
+      [target, target],
+    )
+  })
+}
+
 test('a forward proxy serves the destinations that it is for', async t => {
   const proxy = await startBackend(t, { 'http://other.example/there': says(200, '{"proxied":true}') })
   const profile = {
