@@ -31,10 +31,25 @@ const OPERATORS: Readonly<Record<string, AssignmentOperator>> = {
 }
 const LOCALES = ['en', 'en_US']
 
+/** `<#escape name as term>`. */
+interface Escape {
+  readonly name: string
+  readonly term: Term
+  /** How often the term has the name. */
+  readonly uses: number
+  /** Other parts of the term. */
+  readonly parts: number
+}
+
+/** Parts of the expressions of one template that stand within escapes. */
+const ESCAPED_PARTS_MAX = 100_000
+
 export class DirectiveParser {
   readonly #template: TemplateParser
   /** `<#escape name as term>` around what is parsed, the innermost one last. */
-  readonly #escapes: { readonly name: string; readonly term: Term }[] = []
+  readonly #escapes: Escape[] = []
+  /** Parts of all expressions that escapes have made. */
+  #escapedParts = 0
   /** Loops, switches and macros around what is parsed. */
   readonly #around: Around[] = []
   readonly #tags: Readonly<Record<string, ParseTag>> = {
@@ -83,8 +98,19 @@ export class DirectiveParser {
     const parser = new ExpressionParser(piece.tokens)
     let value = parser.expression()
     parser.end()
+    if (this.#escapes.length > 0) this.#countEscaped(piece, partsOf(value))
     for (const { name, term } of this.#escapes.toReversed()) value = substituted(term, name, value)
     return { kind: 'print', value, ...spanOf(piece) }
+  }
+
+  /** Each escape that uses its value twice doubles the expression. `parts`: of the value. */
+  #countEscaped(piece: Span, parts: number): void {
+    let made = parts
+    for (const { parts: own, uses } of this.#escapes.toReversed()) made = own + uses * made
+    this.#escapedParts += made
+    if (this.#escapedParts <= ESCAPED_PARTS_MAX) return
+    const why = `makes, with its <#escape>s, expressions of more than ${ESCAPED_PARTS_MAX} parts`
+    this.#template.fail(piece, why, 'nest fewer of them, or name the value once in each')
   }
 
   /** The content of a tag up to its end. */
@@ -282,7 +308,9 @@ export class DirectiveParser {
   #escape(tag: TagPiece, parser: ExpressionParser): readonly Directive[] {
     const name = parser.name('a name')
     parser.requires('as')
-    this.#escapes.push({ name, term: parser.expression() })
+    const term = parser.expression()
+    const uses = partsOf(term, part => part.kind === 'variable' && part.name === name)
+    this.#escapes.push({ name, term, uses, parts: partsOf(term) - uses })
     const body = this.#whole(tag)
     this.#escapes.pop()
     return body
@@ -309,6 +337,13 @@ function spanOf({ from, to }: Span): Span {
 function loopNames(parser: ExpressionParser): LoopNames {
   const name = parser.name('a loop variable')
   return parser.takes(',') ? { key: name, item: parser.name('a loop variable') } : { key: '', item: name }
+}
+
+/** Counts the terms within a term, with itself. */
+function partsOf(term: unknown, counts: (part: Term) => boolean = () => true): number {
+  if (typeof term !== 'object' || term === null) return 0
+  const own = 'kind' in term && counts(term as Term) ? 1 : 0
+  return Object.values(term).reduce<number>((sum, part) => sum + partsOf(part, counts), own)
 }
 
 /** The term with the value in place of the name. */

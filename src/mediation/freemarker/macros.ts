@@ -2,6 +2,7 @@
 import type { Environment, Frame, RunNested } from './environment.ts'
 import type { ExpressionCompiler } from './expressions.ts'
 import type { Directive, MacroPlan, Span } from './plan.ts'
+import { TemplateFailure } from './template-error.ts'
 import { Callable, isMissing, kindOf, MapHash, type TemplateValue } from './values.ts'
 
 /** How a directive ends what is around it; undefined: it goes on. */
@@ -91,6 +92,31 @@ export class MacroCompiler {
     return variables
   }
 
+  /** A default may read any other parameter, in any order: as in FreeMarker, those that miss one are tried again. */
+  #applyDefaults(
+    plan: MacroPlan,
+    defaults: Macro['defaults'],
+    variables: Map<string, TemplateValue>,
+    env: Environment,
+  ): void {
+    let missing = plan.parameters.filter(({ name }) => isMissing(variables.get(name)))
+    // Until it has a value, its name is that of a variable around the macro.
+    for (const { name } of missing) variables.delete(name)
+    for (let before = missing.length + 1; missing.length > 0 && missing.length < before; ) {
+      before = missing.length
+      missing = missing.filter(({ name }) => {
+        const value = valueUnlessMissing(defaults.get(name), env)
+        if (!isMissing(value)) variables.set(name, value)
+        return isMissing(value)
+      })
+    }
+    const [first] = missing
+    if (first === undefined) return
+    // Fails with what the default misses, where there is one.
+    defaults.get(first.name)?.(env)
+    this.#terms.fail(plan, `has no value for its parameter ${first.name}`, true)
+  }
+
   #runMacro(macro: Macro, variables: Map<string, TemplateValue>, nested: RunNested | null, env: Environment): void {
     const { plan, run, defaults } = macro
     const frame: Frame = { variables, loops: new Map(), outer: null, isMacro: true }
@@ -100,12 +126,7 @@ export class MacroCompiler {
     try {
       env.called(() =>
         env.inFrame(frame, () => {
-          for (const { name } of plan.parameters) {
-            if (!isMissing(variables.get(name))) continue
-            const value = defaults.get(name)?.(env)
-            if (isMissing(value)) this.#terms.fail(plan, `has no value for its parameter ${name}`, true)
-            variables.set(name, value)
-          }
+          this.#applyDefaults(plan, defaults, variables, env)
           run(env)
         }),
       )
@@ -168,6 +189,18 @@ export class MacroCompiler {
         env.list = before.list
       }
     }
+  }
+}
+
+function valueUnlessMissing(
+  evaluate: ((env: Environment) => TemplateValue) | undefined,
+  env: Environment,
+): TemplateValue {
+  try {
+    return evaluate?.(env)
+  } catch (error) {
+    if (error instanceof TemplateFailure && error.isMissing) return undefined
+    throw error
   }
 }
 

@@ -61,6 +61,10 @@ const ROWS: readonly (readonly [chapter: string, template: string, output: strin
   ['assign', '<#assign x><#list xs as y>${y}</#list></#assign>[${x}]', '[abc]'],
   ['assign', '<#global g = 1>${g}', '1'],
   ['macro', '<#macro m a b=2>${a}-${b}</#macro><@m a=1/> <@m 3 4/> <@m b=5 a=6></@m>', '1-2 3-4 6-5'],
+  ['macro', '<#macro m a b=a c=b + 1>${a}${b}${c}</#macro><@m a=1/> <@m 1 5/>', '112 156'],
+  ['macro', '<#macro m a=b + c b=c c=1>${a}${b}${c}</#macro><@m/> <@m c=4/> <@m b=7/>', '211 844 871'],
+  ['macro', '<#assign b = 9><#macro m a=b b=1>${a}${b}</#macro><@m/>', '91'],
+  ['function', '<#function f a=b b=2><#return a + b></#function>${f()} ${f(1)}', '4 3'],
   ['macro', '<@later/><#macro later>defined below</#macro>', 'defined below'],
   ['macro', '<#macro m rest...>${rest?join("+")}</#macro><@m 1 2 3/>', '1+2+3'],
   ['macro', '<#macro m><#local x = 1><#assign y = 2>${x}${y}</#macro><#assign x = "o"><@m/>${x}${y}', '12o2'],
@@ -168,6 +172,16 @@ const REFUSED: readonly (readonly [template: string, error: string])[] = [
   [`${'${'}x${'.y'.repeat(200)}}`, '1 has more than 100 steps'],
   [`${'<#if x>'.repeat(200)}${'</#if>'.repeat(200)}`, '1 is nested more than 100 levels deep'],
 ]
+test('nested escapes that double an expression are refused, not run for ever', () => {
+  const nested = (depth: number) => `${'<#escape x as x + x>'.repeat(depth)}${'${s}'}${'</#escape>'.repeat(depth)}`
+  assert.equal(rendered(nested(3), '{"s":"a"}'), 'aaaaaaaa')
+  const expected =
+    /^makes, with its <#escape>s, expressions of more than 100000 parts, in its line 1: nest fewer of them/
+  assert.match(templateProblem(nested(60)), expected)
+  // Many expressions of an escape that uses its value once stay what they are.
+  assert.equal(templateProblem(`<#escape x as x?xml>${'${s}'.repeat(10_000)}</#escape>`), '')
+})
+
 // biome-ignore-end lint/suspicious/noTemplateCurlyInString: templates
 
 for (const [template, error] of REFUSED) {
