@@ -68,6 +68,24 @@ test('a client gets 202 while its backend stays silent, and its long body goes o
   assert.equal(backend.received[0]!.body.length, long.length)
 })
 
+for (const [name, property] of [
+  ['FORCE_SC_ACCEPTED', ACCEPTED],
+  ['OUT_ONLY', OUT_ONLY],
+] as const) {
+  test(`D801: with ${name} no client waits for a list of recipients`, async t => {
+    const backend = await startBackend(t, { '/one/x': () => null, '/two/x': () => null })
+    const list = ['/one', '/two'].map(path => address(backend.port, path)).join('')
+    const request = `${property}<send><endpoint><recipientlist>${list}</recipientlist></endpoint></send>`
+    const { ask } = await startCalls(t, { request, response: NOT_SEEN }, backend.port)
+    assert.deepEqual(await ask('POST /a/x', '{"a":1}'), [202, ''])
+    await eventually('both requests have come', () => backend.received.length === 2)
+    assert.deepEqual(backend.received.map(({ target, body }) => `${target} ${body}`).sort(), [
+      '/one/x {"a":1}',
+      '/two/x {"a":1}',
+    ])
+  })
+}
+
 for (const [method, expected] of [
   ['POST', ''],
   ['PUT', ''],

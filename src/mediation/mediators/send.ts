@@ -3,11 +3,12 @@
  * sequence. The task itself sends a response that names an endpoint, and a message that names what receives the answer.
  */
 import { applyFormat, callBackend, sendBackend, servicesOf } from '../backend-calls.ts'
+import { runInBackground } from '../copies.ts'
 import { compileEndpointChoice } from '../endpoint-choice.ts'
 import { DESTINATION, type Recipient, RECIPIENT_VARIABLE, type SequenceEndpoint } from '../endpoint-plan.ts'
 import type { Expression } from '../expression.ts'
 import { MediationFault } from '../mediation-fault.ts'
-import { mediator } from '../mediator.ts'
+import { mediator, type Run } from '../mediator.ts'
 import type { Message } from '../message.ts'
 import { isList, sendToAll } from '../recipients.ts'
 import { textOf } from '../value.ts'
@@ -68,10 +69,11 @@ export const send = mediator<SendSettings>({
       if (message.outcome === 'ended' || message.outcome === 'sent') message.outcome = 'responded'
       return false
     }
-    return message => {
+    const run: Run = message => {
       const { isResponse } = message
       const isAnswered = receive !== undefined || (isResponse && !message.isSentByCopier)
       const chosen = choose(message)
+      if (isList(chosen) && receive === undefined && isSentLater(message)) return accept(message)
       if (isList(chosen)) return sendToAll(message, chosen, context, exchange)
       // Only the task can send once more, with another token.
       const isRetried = chosen?.form?.oauth !== undefined && !message.isSentByCopier && !isSentLater(message)
@@ -83,6 +85,14 @@ export const send = mediator<SendSettings>({
       applyFormat(message, chosen?.form ?? null)
       return false
     }
+    // A task in the background sends to a list whose answers nothing receives.
+    const later = endpoint === null || receive !== undefined ? '' : context.define(run)
+    const accept = async (message: Message): Promise<boolean> => {
+      await runInBackground([message], later)
+      message.outcome = 'dropped'
+      return false
+    }
+    return run
   },
 })
 
