@@ -15,7 +15,7 @@ import { NO_ACCESS } from '../../test/harness/api-plan.ts'
 import { loadConfiguration } from '../../test/harness/configuration.ts'
 import { planGateway } from '../../test/harness/gateway.ts'
 import { issuerPlan } from '../../test/auth/token-bench.ts'
-import { signedToken, tokenSigner } from '../../test/auth/token-maker.ts'
+import { signedToken, type TokenSigner, tokenSigner } from '../../test/auth/token-maker.ts'
 import { AuthState } from '../../src/auth/auth-state.ts'
 import { NOTHING_REMOVED } from '../../src/auth/records.ts'
 import { HandlersFilter } from '../../src/filters/handlers.ts'
@@ -244,7 +244,13 @@ function policiesOf(parts: ReadonlySet<Part>): readonly ThrottlingPolicy[] {
   ]
 }
 
-const SIGNER = tokenSigner('RS256', 'key-1')
+/** Of variants with tokens alone: to make a key takes longer than a short replay. */
+let ownSigner: TokenSigner | undefined
+function signer(): TokenSigner {
+  ownSigner ??= tokenSigner('RS256', 'key-1')
+  return ownSigner
+}
+
 const CLIENT = { issuer: ISSUER, consumerKey: 'bench', applicationId: 'app-1', keyType: 'PRODUCTION' } as const
 
 /** Tells the reactor the keys of the issuer, and the subscription of the client. */
@@ -260,7 +266,8 @@ function fill(state: AuthState, parts: ReadonlySet<Part>): void {
     status: 'ACTIVE',
   } as const
   const records = { applications: [application], keys: [CLIENT], subscriptions: [subscription] }
-  state.apply({ kind: 'keys', issuers: [{ issuer: ISSUER, keys: [SIGNER.jwk] }] })
+  const keys = parts.has('token') ? [signer().jwk] : []
+  state.apply({ kind: 'keys', issuers: [{ issuer: ISSUER, keys }] })
   state.apply({ kind: 'subscriptions', update: { ...records, removed: NOTHING_REMOVED } })
   state.apply({ kind: 'complete' })
 }
@@ -351,10 +358,13 @@ class Replay {
   #turn = 0
   #clients: readonly MemorySocket[] = []
 
-  constructor(parts: ReadonlySet<Part>) {
-    this.#requests = Array.from({ length: parts.has('tokens') ? TOKENS : 1 }, (_, turn) => {
+  /** `tokens`: how many different ones the requests have, where they have several. */
+  constructor(parts: ReadonlySet<Part>, tokens: number) {
+    const hasToken = parts.has('token') || parts.has('tokens')
+    this.#requests = Array.from({ length: parts.has('tokens') ? tokens : 1 }, (_, turn) => {
+      if (!hasToken) return requestOf(parts, '')
       const claims = { iss: ISSUER, sub: `user${turn}`, azp: 'bench', scope: 'read', exp: 4_000_000_000 }
-      return requestOf(parts, signedToken(SIGNER, { ...claims, filler: 'x'.repeat(90) }))
+      return requestOf(parts, signedToken(signer(), { ...claims, filler: 'x'.repeat(90) }))
     })
     this.#response = responseOf(parts)
     this.#evicting = new Uint8Array(parts.has('cold') ? COLD_BYTES : 0)
@@ -509,7 +519,8 @@ const [words = 'plain', exchanges = '1000000'] = process.argv.slice(2)
 const unknown = words.split('+').filter(word => !Object.hasOwn(PARTS, word))
 if (unknown.length > 0) throw new Error(`no part ${unknown.join(', ')}; there are ${Object.keys(PARTS).join(', ')}`)
 const rounds = Math.max(2, Math.ceil(Number(exchanges) / CONNECTIONS / 2))
-const replay = new Replay(new Set(words.split('+') as Part[]))
+// A run of fewer exchanges would not get to all tokens.
+const replay = new Replay(new Set(words.split('+') as Part[]), Math.min(TOKENS, Number(exchanges)))
 await replay.open()
 await repeat(rounds >> 1, timeRound)
 const whole = await totals(rounds)
