@@ -9,7 +9,7 @@ import { LOAD_CORE, PROXY_CORE } from './program.ts'
 
 const REACTORS = 2
 /** Time without traffic before memory is measured. */
-const IDLE_MS = 3000
+const IDLE_MS = 4500
 /** Both cores: nothing else runs during a start, and threads start in parallel. */
 const CORES = `${PROXY_CORE},${LOAD_CORE}`
 

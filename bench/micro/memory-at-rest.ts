@@ -15,7 +15,7 @@ import { READY, ROOT, startSluice, writeHome } from '../peers/sluice.ts'
 
 const ROUNDS = 3
 /** Behind the collections and the trim of malloc (`src/runtime/heap-trim.ts`). */
-const REST_MS = 2500
+const REST_MS = 4000
 const REST_PER_REACTOR_MS = 50
 const MIB_IN_KIB = 1024
 /** Alignment of the arenas of glibc. */

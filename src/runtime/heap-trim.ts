@@ -11,8 +11,8 @@ type Flavor = 'regular' | 'last-resort'
 /** V8's function of `--expose-gc`. */
 type Collect = (options: { type: 'major'; execution: 'sync'; flavor: Flavor }) => void
 
-/** After the start of a thread: what a start begins is finished. */
-const DELAY_MS = 500
+/** After the start of a thread: what follows a start at once has the processors for itself (D245). */
+const DELAY_MS = 2000
 /** Between the trims of two reactors: their pauses do not come together. */
 export const TRIM_STEP_MS = 40
 /** After the last trim, because V8 frees buffers beside the thread that collects. */
