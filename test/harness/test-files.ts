@@ -31,14 +31,19 @@ const ON_BOTH_LEVELS = ['test/proxy/*.test.ts', 'test/socket/*.test.ts']
  */
 const ON_HANDLES_ALONE = [
   ...['analytics-events', 'api-policies', 'authentication', 'authentication-schemes', 'backend-credentials'],
-  ...['backend-jwt', 'body-checks', 'claim-policy', 'cors-preflights', 'cors-responses', 'cors-sequence'],
-  ...['endpoint-groups', 'endpoint-states', 'endpoint-suspension', 'escaped-slashes', 'every-mediator', 'fault-codes'],
-  ...['fault-sequences', 'flow-fields', 'graphql', 'graphql-subscriptions', 'handlers', 'interceptor', 'lifecycle'],
-  ...['max-forwards', 'mediated-bodies', 'path-tricks', 'readiness-path', 'reload-apis', 'reload-settings'],
-  ...['request-loops', 'resources', 'routing', 'schema-validation', 'sent-copies', 'sequence-backends'],
-  ...['sequence-calls', 'sequence-copies', 'stripped-fields', 'throttling-conditions', 'throttling-denials'],
-  ...['throttling-levels', 'throttling-responses', 'throttling-tiers', 'trace-context', 'traced-calls'],
-  ...['traced-flows', 'traced-requests', 'warn-on-500', 'websocket-sequences'],
+  ...['backend-jwt', 'body-checks', 'caller-properties', 'claim-policy', 'cors-preflights', 'cors-responses'],
+  ...['cors-sequence', 'endpoint-groups', 'endpoint-oauth', 'endpoint-states'],
+  ...['endpoint-suspension', 'escaped-slashes', 'every-mediator', 'fault-codes', 'fault-flows', 'fault-sequences'],
+  ...['flow-fields', 'flow-order', 'graphql', 'graphql-subscriptions', 'handlers', 'head-edits', 'head-flows'],
+  ...['interceptor', 'kept-responses', 'late-faults', 'late-flows', 'lifecycle', 'max-forwards', 'mediated-bodies'],
+  ...['mediated-mixed', 'mediated-threads', 'path-tricks', 'readiness-path', 'recipient-lists'],
+  ...['reload-apis', 'reload-settings', 'reload-threads', 'request-loops', 'resources', 'routing'],
+  ...['schema-validation', 'schema-validation-bodies', 'schema-validation-parts', 'schema-validation-styles'],
+  ...['schema-validation-xml', 'sent-copies', 'sent-responses', 'sequence-backends', 'sequence-calls'],
+  ...['sequence-copies', 'sequence-endpoints', 'sequence-examples', 'sequence-secrets', 'stripped-fields'],
+  ...['throttling-conditions', 'throttling-denials', 'throttling-levels', 'throttling-responses', 'throttling-tiers'],
+  ...['topic-policies', 'trace-context', 'traced-calls', 'traced-flows', 'traced-requests', 'transport-properties'],
+  ...['warn-on-500', 'websocket-sequences'],
 ].map(name => `test/proxy/${name}.test.ts`)
 
 export const LEVELS = ['handles', 'streams'] as const
