@@ -5,6 +5,7 @@
 import type { ResourceDefinition } from '../apis/api-definition.ts'
 import type { SequenceEndpoint } from './endpoint-plan.ts'
 import type { CallerProperty } from './caller-properties.ts'
+import type { KeptPart } from './policies/kept-request.ts'
 import type { MediatorPlan, SequencePlan } from './sequence-plan.ts'
 
 /**
@@ -95,6 +96,17 @@ export function setsProperty(sequences: readonly string[], lookup: Lookup, prope
     const { name, scope } = settings as { readonly name: unknown; readonly scope: unknown }
     return name === property && scope === 'default'
   })
+}
+
+const KEPT_PARTS: readonly KeptPart[] = ['request_headers', 'request_body']
+
+/** Parts of the request that interceptor services of a response flow are asked with. */
+export function keptParts(sequences: readonly string[], lookup: Lookup): readonly KeptPart[] {
+  return KEPT_PARTS.filter(part =>
+    hasStep(sequences, lookup, ({ mediator, settings }) => {
+      return mediator === 'interceptor' && (settings as { includes: readonly string[] }).includes.includes(part)
+    }),
+  )
 }
 
 /** Mediators that only a worker runs. */

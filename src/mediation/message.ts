@@ -11,7 +11,7 @@ import { SecretValues } from './secret-values.ts'
 import type { TaskServices } from './task-calls.ts'
 import { parameterOf, type TemplateFrame } from './template-frame.ts'
 import { type Json, textOf, type Value } from './value.ts'
-import type { MessageState, RaisedFault } from './worker-task.ts'
+import type { KeptRequest, MessageState, RaisedFault } from './worker-task.ts'
 import type { XmlElementNode } from './xml-tree.ts'
 
 /** `operation` and `variable` are kept from the request to its response, as `default` is. */
@@ -147,6 +147,8 @@ export class Message {
   sendsLater = ''
   /** Parameters of the sequence template that runs; null outside of templates. */
   frame: TemplateFrame | null = null
+  /** The request as the client sent it; null: the response flow asks for no part of it. */
+  request: KeptRequest | null = null
   readonly secrets = new SecretValues()
   #receivedField: (name: string) => string | undefined
   #receivedFields: () => Fields
@@ -340,17 +342,20 @@ export class Message {
       variables: entriesOf(variable),
     }
     const to = this.#to === '' ? {} : { to: this.#to }
+    const request = this.request === null ? {} : { request: this.request }
     const secrets = [...this.secrets]
-    return secrets.length === 0 ? { ...state, ...to } : { ...state, ...to, secrets }
+    return secrets.length === 0 ? { ...state, ...to, ...request } : { ...state, ...to, ...request, secrets }
   }
 
-  /** Returns the state for the next flow of the same exchange, without properties of this message alone. */
+  /** Returns the state for the next flow of the same exchange, without what no later flow needs. */
   stateForNextFlow(): MessageState {
-    const state = this.state()
-    return { ...state, axis2: state.axis2.filter(([name]) => !OF_ONE_MESSAGE.includes(name)) }
+    const { request, ...state } = this.state()
+    const kept = request === undefined || this.isFromBackend ? {} : { request }
+    return { ...state, ...kept, axis2: state.axis2.filter(([name]) => !OF_ONE_MESSAGE.includes(name)) }
   }
 
-  restore({ default: own, axis2, operation, variables, to = '', parameters, secrets = [] }: MessageState): void {
+  restore(state: MessageState): void {
+    const { default: own, axis2, operation, variables, to = '', parameters, secrets = [], request } = state
     for (const [name, value] of own) this.#scopes.default.set(name, value)
     for (const [name, value] of axis2) this.#scopes.axis2.set(name, value)
     for (const [name, value] of operation) this.#scopes.operation.set(name, value)
@@ -358,6 +363,7 @@ export class Message {
     this.secrets.add(secrets)
     if (parameters !== undefined) this.frame = { values: new Map(parameters), deferred: new Map() }
     if (to !== '') this.#to = to
+    if (request !== undefined) this.request = request
   }
 
   /** A message of its own with the same content; it counts its steps and has no outcome. */

@@ -44,6 +44,15 @@ export interface MessageState {
   readonly parameters?: readonly (readonly [string, Value])[]
   /** Values of secret fields that sequences have read: no log shows them. */
   readonly secrets?: readonly string[]
+  /** The request as the client sent it, for its response flow; left out: that asks for no part of it. */
+  readonly request?: KeptRequest
+}
+
+export interface KeptRequest {
+  /** By names in lower case. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** Base64; null: the body was too long to be kept. */
+  readonly body?: string | null
 }
 
 export const NO_STATE: MessageState = { default: [], axis2: [], operation: [], variables: [] }

@@ -21,6 +21,7 @@ import {
   type FlowPlan,
   type FlowsPlan,
   gathersCopies,
+  keptParts,
   makesCopies,
   mostOf,
   needsWorkerAlone,
@@ -28,6 +29,7 @@ import {
   setsProperty,
 } from '../mediation/flow-plan.ts'
 import type { needsOf as needsOfSequences, SequenceLookup } from '../mediation/needs.ts'
+import { KEEPING } from '../mediation/policies/kept-request.ts'
 import { SOAP_FAULT_CHECK } from '../mediation/soap-fault-check.ts'
 import { FORCE_ERROR_ON_SOAP_FAULT } from '../mediation/transport-properties.ts'
 import { EXTENSION_PREFIXES, type ExtensionFlow, isOfFlow } from '../mediation/sequence-files.ts'
@@ -45,6 +47,9 @@ const NO_MEDIATION: MediationDefinition = {
   policies: NO_FLOW_NAMES,
   byOperation: {},
 }
+
+/** Sequences that no project has: other sequences ask for them. */
+const ADDED = [SOAP_FAULT_CHECK, ...Object.values(KEEPING)]
 
 /** Computes what sequences need: loads every mediator. */
 export type NeedsOf = typeof needsOfSequences
@@ -80,7 +85,7 @@ export function mediationPlan(
   } = api.mediation ?? NO_MEDIATION
   const own = new Map(sequences.map(sequence => [sequence.name, sequence]))
   const lookup: SequenceLookup = name => {
-    return own.get(name) ?? files.get(name)?.plan ?? (name === SOAP_FAULT_CHECK.name ? SOAP_FAULT_CHECK : undefined)
+    return own.get(name) ?? files.get(name)?.plan ?? ADDED.find(sequence => sequence.name === name)
   }
   const before = (flow: ExtensionFlow): readonly string[] => {
     return [...sequencesOfAll(flow, files), ...extensions[FLOWS[flow]], ...sequencesOfHome(api, flow, files)]
@@ -112,9 +117,11 @@ export function mediationPlan(
     // Handshakes have no body, and a worker cannot run on them (D269).
     const mayCheck = !hasWebSocketEndpoint(api) && setsProperty(requests, lookup, FORCE_ERROR_ON_SOAP_FAULT)
     const checks = mayCheck ? [SOAP_FAULT_CHECK.name] : []
+    const responses = [...checks, ...(readsFirst ? first.response : []), ...response, ...operation.response]
+    const keeping = keptParts(responses, lookup).map(part => KEEPING[part].name)
     return {
-      request: admitted(flow(requests)),
-      response: responseFlow([...checks, ...(readsFirst ? first.response : []), ...response, ...operation.response]),
+      request: admitted(flow([...keeping, ...requests])),
+      response: responseFlow(responses),
       fault: faultFlow([...fault, ...operation.fault]),
     }
   }
@@ -124,9 +131,9 @@ export function mediationPlan(
     return [key, flowsWith(byOperation[key] ?? NO_FLOW_NAMES, !first.unread.includes(key))] as const
   })
   const all = [flows, ...ofOperations.map(([, each]) => each)]
-  const checksFaults = all.some(each => each.response.sequences.includes(SOAP_FAULT_CHECK.name))
+  const used = new Set(all.flatMap(each => [...each.request.sequences, ...each.response.sequences]))
   const ofApi = sequences.map(sequence => withEndpointForms(sequence, endpoints))
-  const known = checksFaults ? [...ofApi, SOAP_FAULT_CHECK] : ofApi
+  const known = [...ofApi, ...ADDED.filter(({ name }) => used.has(name))]
   const plan = { sequences: known, flows, byOperation: Object.fromEntries(ofOperations) }
   if (admission !== undefined) return { ...plan, admission }
   return isEmpty(flows) && ofOperations.every(([, each]) => isEmpty(each)) ? null : plan

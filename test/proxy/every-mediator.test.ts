@@ -277,6 +277,7 @@ const ELSEWHERE = [
     'openApiContract',
     'graphqlQuery',
     'soapFaultCheck',
+    'keepRequest',
     'cache',
   ],
 ]

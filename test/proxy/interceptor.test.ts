@@ -3,7 +3,16 @@ import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import { builtInPolicy } from '../../src/apis/built-in-policies.ts'
 import type { Flow } from '../../src/apis/api-definition.ts'
-import { type PathBackend, type Reaction, says, startBackend, startCalls } from '../harness/sequence-calls.ts'
+import type { GatewayOptions } from '../harness/gateway.ts'
+import { loadProject } from '../harness/project-flows.ts'
+import {
+  type PathBackend,
+  type Reaction,
+  says,
+  startBackend,
+  startCalls,
+  startCallsOf,
+} from '../harness/sequence-calls.ts'
 
 const ALL = 'request_headers,request_body,response_headers,response_body,invocation_context'
 const base64 = (text: string) => Buffer.from(text).toString('base64')
@@ -107,6 +116,89 @@ test('the service changes the response, and gets what it said of the request', a
   assert.deepEqual([asked.responseCode, asked.interceptorContext], [200, { seen: 'yes' }])
   assert.equal(asked.responseBody, base64('{"got":{"a":1}}'))
   assert.equal(asked.responseHeaders['x-b'], '1')
+})
+
+/** A gateway with a project whose response flow asks the service; `more`: files and policies of its request flow. */
+async function startProject(
+  t: TestContext,
+  includes: string,
+  more: { readonly files?: Readonly<Record<string, string>>; readonly request?: readonly object[] } = {},
+  options: GatewayOptions = {},
+) {
+  const service = await startBackend(t, {
+    '/api/v1/handle-request': says(
+      200,
+      JSON.stringify({ headersToReplace: { 'x-c': 'new' }, body: base64('{"b":2}') }),
+    ),
+    '/api/v1/handle-response': says(200, '{}'),
+  })
+  const backend = await startBackend(t, { '/x': ({ body }) => [200, `{"got":${body || 'null'}}`, 'X-B: 1\r\n'] })
+  const interceptorServiceURL = `http://127.0.0.1:${service.port}`
+  const use = (values: object) => ({ policyName: 'callInterceptorService', parameters: values })
+  const endpointConfig = { endpoint_type: 'http', production_endpoints: { url: 'http://backend.example' } }
+  const apiPolicies = {
+    request: (more.request ?? []).map(values => use({ interceptorServiceURL, ...values })),
+    response: [use({ interceptorServiceURL, includes })],
+  }
+  const { said, mediation } = await loadProject(t, { endpointConfig, apiPolicies }, more.files)
+  const { ask, gateway } = await startCallsOf(t, mediation!, backend.port, {}, options)
+  const asked = () => JSON.parse(service.received.at(-1)!.body)
+  return { service, backend, ask, gateway, said, mediation: mediation!, asked }
+}
+
+const OF_REQUEST = 'request_headers,request_body,response_body'
+
+test('D850: the service gets head and body of the request with the response', async t => {
+  const { ask, asked, said } = await startProject(t, OF_REQUEST)
+  assert.deepEqual(said, [])
+  assert.equal((await ask('POST /a/x', '{"a":1}', 'X-C: 2\r\n'))[0], 200)
+  assert.equal(asked().requestHeaders['x-c'], '2')
+  assert.equal(asked().requestBody, base64('{"a":1}'))
+  assert.equal(asked().responseBody, base64('{"got":{"a":1}}'))
+  assert.equal((await ask('GET /a/x'))[0], 200)
+  assert.equal(asked().requestBody, '')
+})
+
+test('D850: head and body of the request are those of the client, whatever its flow makes of them', async t => {
+  const { ask, asked, backend } = await startProject(t, OF_REQUEST, { request: [{ includes: 'request_body' }] })
+  assert.equal((await ask('POST /a/x', '{"a":1}', 'X-C: 2\r\n'))[0], 200)
+  assert.match(backend.received[0]!.head, /^x-c: new\r$/im)
+  assert.equal(backend.received[0]!.body, '{"b":2}')
+  assert.equal(asked().requestHeaders['x-c'], '2')
+  assert.equal(asked().requestBody, base64('{"a":1}'))
+})
+
+test('D850: a response flow that asks for the head alone leaves the body of the request unread', async t => {
+  const { ask, asked, mediation } = await startProject(t, 'request_headers')
+  assert.equal(mediation.flows.request.needs, 'heads')
+  await ask('POST /a/x', '{"a":1}', 'X-C: 2\r\n')
+  assert.deepEqual(Object.keys(asked()), ['responseCode', 'requestHeaders'])
+})
+
+test('D850: a response flow that asks for nothing of the request leaves its flow as it is', async t => {
+  const { mediation } = await startProject(t, 'response_body')
+  assert.equal(mediation.flows.request.needs, 'nothing')
+})
+
+test('D850: the service gets no body of the request that is in a file, and a warning says so', async t => {
+  const bodies = { bytesMax: 1_000_000, memoryMax: 4096, pieceBytes: 4096 }
+  const { ask, asked, gateway } = await startProject(t, 'request_headers,request_body', {}, { bodies })
+  assert.equal((await ask('POST /a/x', `"${'a'.repeat(5000)}"`, 'X-C: 2\r\n'))[0], 200)
+  assert.equal(asked().requestHeaders['x-c'], '2')
+  assert.equal('requestBody' in asked(), false)
+  const causes = gateway.reports.map(({ fields }) => String(fields.CAUSE_OF_ERROR))
+  assert.ok(causes.some(cause => cause.includes('the body of the request is too long for an interceptor service')))
+})
+
+test('D851: trailers are a warning, and the other parts are sent', async t => {
+  const { ask, asked, said } = await startProject(t, 'request_trailers,response_trailers,response_headers')
+  assert.equal(said.length, 1)
+  assert.match(
+    said[0]!,
+    /^api\.yaml:1 callInterceptorService_v1.*the service gets no request_trailers, response_trailers/,
+  )
+  await ask()
+  assert.equal(asked().responseHeaders['x-b'], '1')
 })
 
 /** [what, reaction of the service]. */

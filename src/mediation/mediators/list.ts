@@ -5,6 +5,7 @@ import { cache } from './cache.ts'
 import { call } from './call.ts'
 import { guardrail } from '../policies/guardrails.ts'
 import { interceptor } from '../policies/interceptor.ts'
+import { keepRequest } from '../policies/kept-request.ts'
 import { accessClaim } from '../policies/access-claim.ts'
 import { jsonThreatProtection, regexThreatProtection, xmlThreatProtection } from '../policies/threat-protection.ts'
 import { checkQuery } from '../graphql/check-query.ts'
@@ -48,7 +49,7 @@ export const MEDIATORS: readonly AnyMediator[] = [
   ...[propertyGroup, variable, builder],
   ...[property, payloadFactory, header, log, makefault, enrich],
   ...[filter, switchMediator, sequence, callTemplate, foreach, inMediator, outMediator],
-  ...[interceptor, queryParameter, resourcePath, rewrite],
+  ...[interceptor, keepRequest, queryParameter, resourcePath, rewrite],
   ...[
     jsonThreatProtection,
     xmlThreatProtection,

@@ -1,7 +1,7 @@
 /**
  * `<interceptor includes="…"><endpoint/></interceptor>`: asks an interceptor service what becomes of a message.
- * Contract: the OpenAPI definition of interceptor services of the reference platform, version 1, without trailers and
- * dynamic endpoints. Bodies are Base64.
+ * Contract: the OpenAPI definition of interceptor services of the reference platform, version 1, without trailers
+ * and dynamic endpoints. Bodies are Base64.
  */
 import { callBackend, servicesOf } from '../backend-calls.ts'
 import type { SequenceEndpoint } from '../endpoint-plan.ts'
@@ -11,9 +11,12 @@ import { type AnyMediator, mediator } from '../mediator.ts'
 import type { Message } from '../message.ts'
 import { type Json, textOf } from '../value.ts'
 import type { TransferredMessage } from '../worker-task.ts'
+import { headersOf } from './kept-request.ts'
 
 const PARTS = ['request_headers', 'request_body', 'response_headers', 'response_body', 'invocation_context'] as const
 type Part = (typeof PARTS)[number]
+/** Parts of the contract that no flow has. */
+const TRAILERS: readonly string[] = ['request_trailers', 'response_trailers']
 
 interface InterceptorSettings {
   readonly includes: readonly Part[]
@@ -34,13 +37,18 @@ export const interceptor: AnyMediator = mediator<InterceptorSettings>({
     const words = element.attribute('includes').split(/[\s,]+/)
     const given = words.filter(word => word !== '')
     const includes = PARTS.filter(part => given.includes(part))
-    const unknown = given.find(word => !PARTS.some(part => part === word))
+    const trailers = given.filter(word => TRAILERS.includes(word))
+    const unknown = given.find(word => !PARTS.some(part => part === word) && !TRAILERS.includes(word))
     const child = parser.only(element, 'endpoint')
     const endpoint = child === undefined ? undefined : parser.endpoint(child)
     if (unknown !== undefined) {
       return parser.error(element, 'includes', `expected some of ${PARTS.join(', ')}`, 'correct it', unknown)
     }
     if (child === undefined) return parser.error(element, 'endpoint', 'is missing', 'add it')
+    if (trailers.length > 0) {
+      const names = trailers.join(', ')
+      parser.warn(element, 'includes', `the service gets no ${names}: flows see no trailers`, `remove ${names}`)
+    }
     return endpoint === undefined ? undefined : { includes, endpoint }
   },
 
@@ -48,19 +56,28 @@ export const interceptor: AnyMediator = mediator<InterceptorSettings>({
 
   compile({ includes, endpoint }, context) {
     return async message => {
-      const answer = await ask(message, includes, endpoint)
-      return obey(message, answer, cause => context.warn(cause))
+      const warn = (cause: string) => context.warn(cause)
+      const answer = await ask(message, includes, endpoint, warn)
+      return obey(message, answer, warn)
     }
   },
 })
 
+type Warn = (cause: string) => void
+
 /** Rejects with MediationFault. */
-async function ask(message: Message, includes: readonly Part[], endpoint: SequenceEndpoint): Promise<Answer> {
+async function ask(
+  message: Message,
+  includes: readonly Part[],
+  endpoint: SequenceEndpoint,
+  warn: Warn,
+): Promise<Answer> {
   const services = servicesOf(message)
   const request = message.copy()
   // Only parts that the policy includes reach the service.
   for (const name of fieldNames(request)) request.remove('transport', name)
-  request.payload = { kind: 'json', text: JSON.stringify(questionOf(message, includes, services.transfer(message))) }
+  const question = questionOf(message, includes, services.transfer(message), warn)
+  request.payload = { kind: 'json', text: JSON.stringify(question) }
   request.set('axis2', 'messageType', 'application/json')
   // The endpoint alone says the path.
   request.remove('axis2', 'REST_URL_POSTFIX')
@@ -81,11 +98,14 @@ function fieldNames(message: Message): ReadonlySet<string> {
   return new Set([...kept, ...message.changedNames()])
 }
 
-function questionOf(message: Message, includes: readonly Part[], transferred: TransferredMessage): Answer {
+function questionOf(message: Message, includes: readonly Part[], transferred: TransferredMessage, warn: Warn): Answer {
   const side = message.isFromBackend ? 'response' : 'request'
   const question: Record<string, Json> = {}
-  if (message.isFromBackend) question.responseCode = transferred.status
-  if (includes.includes(`${side}_headers`)) question[`${side}Headers`] = headersOf(transferred)
+  if (message.isFromBackend) {
+    question.responseCode = transferred.status
+    Object.assign(question, keptRequest(message, includes, warn))
+  }
+  if (includes.includes(`${side}_headers`)) question[`${side}Headers`] = headersOf(transferred.fields)
   if (includes.includes(`${side}_body`)) question[`${side}Body`] = bodyOf(transferred)
   if (includes.includes('invocation_context')) question.invocationContext = contextOf(message, transferred)
   const kept = textOf(message.get('default', CONTEXT))
@@ -93,13 +113,15 @@ function questionOf(message: Message, includes: readonly Part[], transferred: Tr
   return question
 }
 
-function headersOf({ fields }: TransferredMessage): Json {
-  const headers = new Map<string, string>()
-  for (const [name, value] of fields) {
-    const lower = name.toLowerCase()
-    headers.set(lower, headers.has(lower) ? `${headers.get(lower)}, ${value}` : value)
-  }
-  return Object.fromEntries(headers)
+/** The request as the client sent it, with the response to it. */
+function keptRequest({ request }: Message, includes: readonly Part[], warn: Warn): Answer {
+  const { headers, body } = request ?? {}
+  const kept: Record<string, Json> = {}
+  if (includes.includes('request_headers') && headers !== undefined) kept.requestHeaders = headers
+  if (!includes.includes('request_body') || body === undefined) return kept
+  if (body === null) warn('the body of the request is too long for an interceptor service in the response flow')
+  else kept.requestBody = body
+  return kept
 }
 
 function bodyOf({ body }: TransferredMessage): string {
@@ -125,7 +147,7 @@ function contextOf(message: Message, { method, target }: TransferredMessage): Js
 // ---- answers --------------------------------------------------------------------------------------------------------
 
 /** Returns false where the service answers the client itself. */
-function obey(message: Message, answer: Answer, warn: (cause: string) => void): boolean {
+function obey(message: Message, answer: Answer, warn: Warn): boolean {
   const respondsAtOnce = answer.directRespond === true && !message.isFromBackend
   // The response to the client has only what the service says.
   if (respondsAtOnce) for (const name of message.changedNames()) message.remove('transport', name)
@@ -133,14 +155,16 @@ function obey(message: Message, answer: Answer, warn: (cause: string) => void): 
   const { responseCode: status, body, interceptorContext } = answer
   if (typeof status === 'number' && (respondsAtOnce || message.isFromBackend)) message.set('axis2', 'HTTP_SC', status)
   if (interceptorContext !== undefined) message.set('default', CONTEXT, JSON.stringify(interceptorContext))
-  if (answer.dynamicEndpoint !== undefined) warn('dynamicEndpoint of an interceptor service has no effect')
+  for (const member of ['dynamicEndpoint', 'trailersToAdd', 'trailersToReplace', 'trailersToRemove']) {
+    if (answer[member] !== undefined) warn(`${member} of an interceptor service has no effect`)
+  }
   if (typeof body === 'string') replaceBody(message, body)
   else if (respondsAtOnce) message.payload = null
   if (respondsAtOnce) message.outcome = 'responded'
   return !respondsAtOnce
 }
 
-function changeFields(message: Message, answer: Answer, warn: (cause: string) => void): void {
+function changeFields(message: Message, answer: Answer, warn: Warn): void {
   const { headersToRemove: removed } = answer
   for (const name of Array.isArray(removed) ? removed : []) {
     if (typeof name === 'string') message.remove('transport', name)

@@ -246,7 +246,7 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
       this.#respond(ACCEPTED, emptySource())
     } else {
       const { message } = result
-      this.state = message.state
+      this.keepState(message.state)
       if (flow === 'response' || result.kind === 'responds') this.#respond(message, this.sourceOf(message))
       else if (result.kind === 'loops') this.#loop(message)
       else this.#send(message, result.endpoint)

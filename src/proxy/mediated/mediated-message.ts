@@ -39,6 +39,8 @@ export abstract class MediatedMessage implements TargetSide, ExchangeMediation, 
   /** Head and body of the message at the worker. */
   protected head = NO_HEAD
   protected held: HeldBody = NO_BODY
+  /** Bytes of the request that `state` keeps for the response flow. */
+  #keptBytes = 0
   /** Ends the flow that runs on a worker, or waits for one; null: none does. */
   #giveUp: (() => void) | null = null
 
@@ -52,6 +54,18 @@ export abstract class MediatedMessage implements TargetSide, ExchangeMediation, 
   abstract readonly isBlocked: boolean
   abstract requestBody(part: BodyPart): Written
   abstract resumeResponse(): void
+
+  /** The state that a flow leaves. The request that it keeps counts as the bodies that the reactor holds (D286). */
+  protected keepState(state: MessageState): void {
+    this.state = state
+    this.#countKept(state.request?.body?.length ?? 0)
+  }
+
+  #countKept(bytes: number): void {
+    this.services.store.release(this.#keptBytes)
+    this.services.store.hold(bytes)
+    this.#keptBytes = bytes
+  }
 
   /** The body that a flow leaves: its own, or the one that the reactor holds. */
   protected sourceOf(message: TransferredMessage): BodySource {
@@ -139,6 +153,7 @@ export abstract class MediatedMessage implements TargetSide, ExchangeMediation, 
 
   ended(): void {
     this.release()
+    this.#countKept(0)
     this.machine.advance('END')
   }
 
