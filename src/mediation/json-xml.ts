@@ -22,6 +22,11 @@ export function payloadElement(payload: Payload, settings = WITH_NIL, levels = L
   return element(name!, [text!], [['xmlns', TEXT_NAMESPACE]])
 }
 
+/** The element of any payload, as XPath sees it, as text. */
+export function payloadXml(payload: Payload): string {
+  return writeXml(payloadElement(payload))
+}
+
 /** The text of any payload; bytes are base64. */
 export function textOfPayload(payload: Payload): string {
   if (payload.kind === 'xml') return writeXml(payload.root)

@@ -1,5 +1,6 @@
 /** A message to a script thread and back: what the script sees of it, and what becomes of the changes. */
 import { isToken } from '../http1/token.ts'
+import { payloadXml } from './json-xml.ts'
 import { MediationFault } from './mediation-fault.ts'
 import type { Message, Payload } from './message.ts'
 import type { ScriptChange, ScriptReply, ScriptSource, ScriptState, ScriptTask, ScriptValue } from './script-task.ts'
@@ -24,7 +25,13 @@ export function scriptTask(message: Message, source: ScriptSource): ScriptTask {
     to: message.to,
     isResponse: message.isResponse,
   }
-  return { source, state: JSON.stringify(state), ...textsOf(payload) }
+  return { source, state: JSON.stringify(state), ...textsOf(payload), xml: xmlFor(source, payload) }
+}
+
+/** Few scripts read JSON as XML, and a conversion costs as much as a script. */
+function xmlFor(source: ScriptSource, payload: Payload | null): string {
+  if (payload?.kind !== 'json' && payload?.kind !== 'text') return ''
+  return source.kind !== 'module' && source.text.includes('getPayloadXML') ? payloadXml(payload) : ''
 }
 
 function textsOf(payload: Payload | null): Pick<ScriptTask, 'payload' | 'envelope'> {

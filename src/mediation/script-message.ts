@@ -2,13 +2,14 @@
  * The object `mc` of scripts. Inline scripts get the class as text inside their own context, so that they can reach no
  * object of the thread. The class must use nothing from outside; JSON alone goes in and out.
  */
-import type { ScriptChange, ScriptScope, ScriptState, ScriptValue } from './script-task.ts'
+import type { ScriptChange, ScriptScope, ScriptState, ScriptValue, ScriptXml } from './script-task.ts'
 
 export class ScriptMessage {
   readonly #json: JSON
   readonly #values: Record<string, Map<string, ScriptValue>>
   readonly #changes: ScriptChange[] = []
   readonly #envelope: string
+  readonly #xml: ScriptXml
   #payload: { kind: ScriptState['kind']; text: string }
   #parsed: unknown
   #to: string
@@ -17,7 +18,7 @@ export class ScriptMessage {
   #made: 'nothing' | 'payload' = 'nothing'
 
   /** `state`: JSON of a `ScriptState`. */
-  constructor(state: string, payload: string, envelope: string) {
+  constructor(state: string, payload: string, envelope: string, xml: ScriptXml) {
     const { parse, stringify } = JSON
     // A script may replace what the global object holds.
     this.#json = { parse, stringify } as JSON
@@ -27,6 +28,7 @@ export class ScriptMessage {
     for (const [scope, name, value] of properties) this.#values[scope]!.set(this.#key(scope, name), value)
     this.#payload = { kind, text: payload }
     this.#envelope = envelope
+    this.#xml = xml
     this.#to = to
     this.#response = isResponse
   }
@@ -78,9 +80,16 @@ export class ScriptMessage {
     this.#replace('json', text)
   }
 
-  /** The payload as XML text, of a SOAP message the content of the Body; null for payloads that are no XML. */
+  /**
+   * The payload as XML text, of a SOAP message the content of the Body; JSON and text as XPath sees them. Null for
+   * other payloads, and for JSON and text that an inline script has set.
+   */
   getPayloadXML(): string | null {
-    return this.#payload.kind === 'xml' ? this.#payload.text : null
+    const { kind, text } = this.#payload
+    if (kind === 'xml') return text
+    if (kind !== 'json' && kind !== 'text') return null
+    if (typeof this.#xml === 'function') return this.#xml(kind, text)
+    return this.#made === 'nothing' && this.#xml !== '' ? this.#xml : null
   }
 
   /** XML as text. In a SOAP message it replaces the content of the Body. */

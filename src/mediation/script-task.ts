@@ -31,7 +31,12 @@ export interface ScriptTask {
   readonly payload: string
   /** The Envelope of a SOAP message; '' for other messages. */
   readonly envelope: string
+  /** A payload of JSON or text as XML, for source text that reads it; '' for others. */
+  readonly xml: string
 }
+
+/** The XML of the payload of a task; of modules, what makes it when it is read. */
+export type ScriptXml = string | ((kind: 'json' | 'text', text: string) => string)
 
 export interface ScriptState {
   readonly properties: readonly (readonly [scope: ScriptScope, name: string, value: ScriptValue])[]

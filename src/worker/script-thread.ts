@@ -39,8 +39,8 @@ const PRELUDE = new vm.Script(
     const { end } = ScriptMessage;
     const define = Object.defineProperty, whole = globalThis;
     for (const name of ${JSON.stringify(OFF_HEAP)}) delete whole[name];
-    return (state, payload, envelope) => {
-      const mc = new ScriptMessage(state, payload, envelope);
+    return (state, payload, envelope, xml) => {
+      const mc = new ScriptMessage(state, payload, envelope, xml);
       const log = mc.getServiceLog();
       const fixed = (name, value) => define(whole, name, { value, writable: true, configurable: true });
       fixed('mc', mc);
@@ -76,7 +76,7 @@ function runText(source: Exclude<ScriptSource, { kind: 'module' }>, task: Script
     microtaskMode: 'afterEvaluate',
   })
   const prepare = PRELUDE.runInContext(context) as (...texts: string[]) => () => readonly string[]
-  const end = prepare(task.state, task.payload, task.envelope)
+  const end = prepare(task.state, task.payload, task.envelope, task.xml)
   const result: unknown = script.runInContext(context)
   return done(result, end())
 }
@@ -93,7 +93,10 @@ async function run(task: ScriptTask): Promise<ScriptReply> {
   try {
     if (source.kind !== 'module') return runText(source, task)
     const script = await modules.function(source.path, source.function)
-    const message = new ScriptMessage(state, payload, envelope)
+    // Threads without modules load no conversion.
+    const { payloadXml } = await import('../mediation/json-xml.ts')
+    const xmlOf = (kind: 'json' | 'text', text: string) => payloadXml({ kind, text })
+    const message = new ScriptMessage(state, payload, envelope, xmlOf)
     return done(await script(message), ScriptMessage.end(message))
   } catch (error) {
     return { kind: 'failed', cause: causeOf(error, source) }

@@ -37,7 +37,19 @@ const JSON_SCRIPTS: readonly (readonly [code: string, given: unknown, expected: 
     { m: 'POST', q: '5' },
   ],
   [`mc.setPayloadJSON({ type: mc.getProperty('content-TYPE', 'transport') })`, {}, { type: 'application/json' }],
-  [`mc.setPayloadJSON([mc.getProperty('no'), mc.getPayloadXML(), mc.isResponse()])`, {}, [null, null, false]],
+  [`mc.setPayloadJSON([mc.getProperty('no'), mc.getEnvelope(), mc.isResponse()])`, {}, [null, null, false]],
+  // The same elements as XPath sees.
+  ['mc.setPayloadJSON([mc.getPayloadXML()])', {}, ['<jsonObject/>']],
+  [
+    'mc.setPayloadJSON([mc.getPayloadXML().toString()])',
+    { a: 1, b: ['<', null] },
+    [
+      '<jsonObject><a>1</a><b>&lt;</b>' +
+        '<b xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:nil="true"/></jsonObject>',
+    ],
+  ],
+  ['mc.setPayloadJSON([mc.getPayloadXML()])', [1], ['<jsonArray><jsonElement>1</jsonElement></jsonArray>']],
+  ['mc.setPayloadJSON({}); mc.setPayloadJSON([mc.getPayloadXML()])', { a: 1 }, [null]],
   [
     'mc.setPayloadJSON([typeof process, typeof require, typeof fetch, typeof ArrayBuffer])',
     {},
@@ -182,6 +194,27 @@ describe('scripts that fail', () => {
       assert.ok(messageOf(good).fields.some(([, value]) => value === 'ok'))
       assert.equal((await worker.run()).kind, 'continues')
     })
+  }
+})
+
+test('a function of a file or of an ES module sees JSON as the XML that XPath sees', async t => {
+  const code = 'mediate(mc) { mc.setPayloadJSON([mc.getPayloadXML()]) }'
+  const later = 'mediate(mc) { mc.setPayloadJSON({ b: 2 }); mc.setPayloadJSON([mc.getPayloadXML()]) }'
+  const files = {
+    'code/file.js': `function ${code}`,
+    'code/module.mjs': `export function ${code}`,
+    'code/later.mjs': `export function ${later}`,
+  }
+  const of = (key: string) => `<script language="js" key="${key}"/>`
+  const others = Object.fromEntries(Object.keys(files).map(key => [key, of(key)]))
+  const worker = await startWorker(t, { request: script(GOOD), others }, { home: temporaryHome(t, files) })
+  for (const [key, expected] of [
+    ['code/file.js', '<jsonObject><a>1</a></jsonObject>'],
+    ['code/module.mjs', '<jsonObject><a>1</a></jsonObject>'],
+    ['code/later.mjs', '<jsonObject><b>2</b></jsonObject>'],
+  ] as const) {
+    const message = messageOf(await worker.run({ body: json('{"a":1}') }, [key]))
+    assert.deepEqual(JSON.parse(textOf(message)), [expected], key)
   }
 })
 
