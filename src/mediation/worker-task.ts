@@ -77,6 +77,8 @@ export interface FlowTask {
   readonly calls?: CallChain
   /** The trace that calls of the task continue; left out: they pass the fields of the message on. */
   readonly trace?: TraceLink
+  /** The result says which properties the flow leaves; left out: no trace collects them. */
+  readonly collects?: true
   /** Copies that the task may make, of a task in the background; left out: as many as a message of a client. */
   readonly copiesMax?: number
 }
@@ -90,9 +92,9 @@ export interface TaskGathering {
 /**
  * `continues`: to the backend, or to the client with the response. `responds`: to the client at once. `loops`: to the
  * start of the response flow. `drops`: no message goes on (D83). `faults`: a mediator failed, or a sequence raised a
- * fault.
+ * fault. `left`: text of the properties that the flow leaves, for a task that collects them.
  */
-export type FlowResult =
+export type FlowResult = { readonly left?: string } & (
   | {
       readonly kind: 'continues' | 'responds' | 'loops'
       readonly message: TransferredMessage
@@ -100,6 +102,7 @@ export type FlowResult =
     }
   | { readonly kind: 'drops' }
   | { readonly kind: 'faults'; readonly fault: RaisedFault; readonly state: MessageState }
+)
 
 /** A fault that a sequence raised. */
 export interface RaisedFault {

@@ -5,6 +5,7 @@ import { completeFault } from '../mediation/formatter.ts'
 // Sequences of a worker hold any mediator.
 import '../mediation/mediators/list.ts'
 import { FlowCounter } from '../mediation/flow-statistics.ts'
+import { leftProperties } from '../mediation/left-properties.ts'
 import type { MessageFormats } from '../mediation/formats/message-formats.ts'
 import { MediationFault } from '../mediation/mediation-fault.ts'
 import type { BodySource, Message } from '../mediation/message.ts'
@@ -200,15 +201,16 @@ class Flow {
 
   #end(kind: FlowResult['kind'], message: Message, own: BodySource | null): FlowEnd | Promise<FlowEnd> {
     if (this.#task.flow === 'request' && isAccepted(message, kind)) return this.#accept(kind, message)
-    if (kind === 'drops') return plain({ kind })
+    const left = this.#task.collects === true ? { left: leftProperties(message) } : {}
+    if (kind === 'drops') return plain({ kind, ...left })
     if (this.#task.flow === 'fault') completeFault(message)
-    if (kind === 'faults') return plain(faultResult(message.fault!, message))
+    if (kind === 'faults') return plain({ ...faultResult(message.fault!, message), ...left })
     try {
       const { value, transfer } = withOwnBuffer(this.#transferred(message, own, false))
-      return { value: { kind, message: value, endpoint: message.endpoint } satisfies FlowResult, transfer }
+      return { value: { kind, message: value, endpoint: message.endpoint, ...left } satisfies FlowResult, transfer }
     } catch (error) {
       if (!(error instanceof MediationFault)) throw error
-      return plain(faultResult(error.raised, message))
+      return plain({ ...faultResult(error.raised, message), ...left })
     }
   }
 

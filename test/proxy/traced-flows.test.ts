@@ -60,6 +60,33 @@ test('properties of a flow on the reactor', async t => {
   assert.equal(shown.length, 1)
 })
 
+const ON_WORKER = '<property name="b" expression="json-eval($)"/>'
+const OF_MESSAGE =
+  '<property name="messageType" value="text/plain" scope="axis2"/><property name="X-A" value="1" scope="transport"/>'
+const NOT_CONSTANT = '<property name="a" expression="$axis2:HTTP_METHOD"/>'
+const SENT = '<property name="X-A" value="1" scope="transport"/>'
+const WITH_TYPE = ['axis2 messageType = text/plain', 'axis2 ContentType = text/plain', 'transport X-A = 1']
+/** [where, flow, properties that must be shown]. */
+const SET: readonly (readonly [where: string, steps: string, shown: readonly string[]])[] = [
+  ['on a worker', ON_WORKER + OF_MESSAGE, WITH_TYPE],
+  ['on a worker that drops the message', `${ON_WORKER}${OF_MESSAGE}<drop/>`, WITH_TYPE],
+  ['on a worker that fails', `${ON_WORKER}${OF_MESSAGE}<throwError type="T" errorMessage="m"/>`, WITH_TYPE],
+  ['on the reactor', NOT_CONSTANT + SENT, ['transport X-A = 1']],
+  ['of constants', SENT, ['transport X-A = 1']],
+  ['on a worker with a secret field', `${ON_WORKER}${SENT.replace('X-A', 'Authorization')}`, ['Authorization = ***']],
+]
+for (const flow of ['request', 'response'] as const) {
+  for (const [where, steps, expected] of SET) {
+    test(`properties of message and transport that a ${flow} flow ${where} sets`, async t => {
+      const sent = { body: '{"name":"Ada"}', collects: { payloads: false, properties: true } }
+      const shown = await notes(t, { [flow]: steps }, sent)
+      const note = shown.find(each => each.startsWith(`properties after the ${flow} flow: `)) ?? ''
+      for (const each of expected) assert.ok(note.includes(each), note)
+      assert.equal(shown.length, 1)
+    })
+  }
+}
+
 const LONG = 'é'.repeat(5000)
 /** [body, fields, what must be shown, what must not] */
 const HIDDEN: readonly (readonly [body: string, lines: string, shown: string, hidden: string])[] = [

@@ -1,6 +1,7 @@
 /** Runs one flow of an exchange on a worker: with its trace, its times, and what admits the operations of a query. */
 import { nextCall } from '../../http1/call-chain.ts'
 import type { FlowResult, FlowTask, MessageState } from '../../mediation/worker-task.ts'
+import { tracer } from '../../protocol/tracer.ts'
 import type { ConnectionContext } from '../exchange/connection-context.ts'
 import type { Target } from '../exchange/contract.ts'
 import type { Exchange } from '../exchange/exchange.ts'
@@ -47,7 +48,8 @@ export async function runFlow(
   const calls = exchange.calls === null && !exchange.isSecured ? null : nextCall(exchange.calls, exchange.isSecured)
   const { trace } = exchange
   const gathering = gathers ? { sequences: flows.plan.response.sequences } : null
-  const options = { gathering, own, calls, trace: trace === null ? null : trace.link }
+  const collects = tracer?.collects.properties === true
+  const options = { gathering, own, calls, trace: trace === null ? null : trace.link, collects }
   try {
     // A refusal may come at once, and what follows must not run inside of the caller.
     await begin()

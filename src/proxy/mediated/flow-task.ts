@@ -91,9 +91,11 @@ export interface TaskOptions {
   readonly calls: CallChain | null
   /** As of FlowTask; null: the exchange is not traced. */
   readonly trace: TraceLink | null
+  /** As of FlowTask. */
+  readonly collects: boolean
 }
 
-const NO_OPTIONS: TaskOptions = { gathering: null, own: 0, calls: null, trace: null }
+const NO_OPTIONS: TaskOptions = { gathering: null, own: 0, calls: null, trace: null, collects: false }
 
 /**
  * The task that runs a flow. The bytes of a body are a copy: the reactor keeps its own until the flow has read it.
@@ -105,17 +107,18 @@ export function flowTask(
   head: MessageHead,
   body: HeldBody,
   state: MessageState,
-  { gathering, own, calls, trace }: TaskOptions = NO_OPTIONS,
+  { gathering, own, calls, trace, collects }: TaskOptions = NO_OPTIONS,
 ): FlowTask {
   const message = { ...head, body: transferred(body), state }
   const task = { kind: 'flow', api, flow, sequences, message } as const
-  if (gathering === null && own === 0 && calls === null && trace === null) return task
+  if (gathering === null && own === 0 && calls === null && trace === null && !collects) return task
   return {
     ...task,
     ...(gathering === null ? {} : { gathering }),
     ...(own === 0 ? {} : { own }),
     ...(calls === null ? {} : { calls }),
     ...(trace === null ? {} : { trace }),
+    ...(collects ? { collects } : {}),
   }
 }
 

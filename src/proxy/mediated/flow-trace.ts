@@ -2,8 +2,8 @@
  * Notes of flows for `sluice walk`: which sequences run, what comes of it, and, where the configuration collects them
  * (`stat.tracer.*`), the payload and the properties that the flow leaves. Secrets are masked, texts have a limit.
  */
+import { leftProperties } from '../../mediation/left-properties.ts'
 import { Message } from '../../mediation/message.ts'
-import { markupOf } from '../../mediation/value.ts'
 import type { WorkerFailure } from '../../mediation/worker-service.ts'
 import type { FlowTask, FlowResult, MessageState, TransferredMessage } from '../../mediation/worker-task.ts'
 import { redactMembers } from '../../observe/redact.ts'
@@ -43,10 +43,9 @@ export function traceResult(
 ): void {
   if (tracer === null) return
   tracer.note(exchange, 'mediation', `${flow} flow ${result.kind}`)
-  if (result.kind === 'faults') traceProperties(exchange, flow, () => result.state)
+  if ('left' in result && result.left !== undefined) noteProperties(exchange, flow, result.left)
   if (!('message' in result)) return
   const { body, fields, state } = result.message
-  traceProperties(exchange, flow, () => state)
   notePayload(exchange, `after the ${flow} flow`, body, fields, state)
 }
 
@@ -54,19 +53,13 @@ export function traceFailure(exchange: Exchange, flow: FlowName, { reason }: Wor
   tracer?.note(exchange, 'mediation', `${flow} flow failed: ${reason}`)
 }
 
-/** `stateOf`: called only where properties are collected. */
-export function traceProperties(exchange: Exchange, flow: FlowName, stateOf: () => MessageState): void {
-  if (tracer?.collects.properties !== true) return
-  const state = stateOf()
-  const message = messageOf(state)
-  const scopes = { default: state.default, axis2: state.axis2, operation: state.operation, variable: state.variables }
-  const values = Object.entries(scopes).flatMap(([scope, entries]) =>
-    entries.map(([name, value]) => {
-      const text = markupOf(value).slice(0, SOURCE_MAX)
-      return `${scope} ${name} = ${redactMembers(message.secrets.maskField(name, text))}`
-    }),
-  )
-  tracer.note(exchange, 'properties', `after the ${flow} flow: ${printable(values.join('; '))}`)
+/** `message`: as a flow on the reactor leaves it. */
+export function traceProperties(exchange: Exchange, flow: FlowName, message: Message): void {
+  if (tracer?.collects.properties === true) noteProperties(exchange, flow, leftProperties(message))
+}
+
+function noteProperties(exchange: Exchange, flow: FlowName, left: string): void {
+  tracer?.note(exchange, 'properties', `after the ${flow} flow: ${printable(left)}`)
 }
 
 function notePayload(exchange: Exchange, when: string, body: TracedBody, fields: Fields, state: MessageState): void {

@@ -52,6 +52,8 @@ export class HeadFlow {
   readonly #direction: 'request' | 'response'
   /** The edit of a constant flow; null until its first message, and while no flow is constant. */
   #constant: HeadOutcome | null = null
+  /** The message that `#constant` was made from, for traces. */
+  #constantMessage: Message | null = null
   /** Versions that `#constant` was made from. */
   #version = 0
   #kindsVersion = 0
@@ -116,8 +118,15 @@ export class HeadFlow {
 
   #constantFor(exchange: Exchange): HeadOutcome {
     const outcome = this.constant
-    if (tracer !== null) this.#trace(exchange, `constant, ${outcome.kind}`)
+    this.traceConstant(exchange, outcome)
     return outcome
+  }
+
+  /** Notes of a trace about a constant flow. */
+  traceConstant(exchange: Exchange, { kind }: HeadOutcome): void {
+    if (tracer === null) return
+    this.#trace(exchange, `constant, ${kind}`)
+    traceProperties(exchange, this.#direction, this.#constantMessage!)
   }
 
   #trace(exchange: Exchange, what: string): void {
@@ -136,6 +145,7 @@ export class HeadFlow {
         ? requestEdit(message, '', 0, this.#rules)
         : responseEdit(message, 0, false, this.#rules),
     )
+    this.#constantMessage = message
     this.#version = version
     this.#kindsVersion = this.#kinds.version
     return this.#constant
@@ -147,7 +157,7 @@ export class HeadFlow {
     if (ending instanceof Promise) throw new Error('a flow of heads waits')
     if (exchange !== null && tracer !== null) {
       this.#trace(exchange, ending)
-      traceProperties(exchange, this.#direction, () => message.state())
+      traceProperties(exchange, this.#direction, message)
     }
     try {
       return this.#outcomeOf(message, ending, keepsState, edit)

@@ -99,6 +99,7 @@ export function prepareResponse(
   if (needs === 'nothing' || needs === 'worker') return null
   const constant = needs === 'constant' ? flow.constant : null
   if (constant?.kind !== 'continues') return new ResponseMediation(exchange, flow, state, answers)
+  flow.traceConstant(exchange, constant)
   exchange.responseEdit = constant.edit
   return null
 }

@@ -1,0 +1,26 @@
+/** The properties that a flow leaves, as text for a trace. Secrets are masked here, where the message knows them. */
+import { redactMembers } from '../observe/redact.ts'
+import type { Message } from './message.ts'
+import { markupOf, type Value } from './value.ts'
+
+/** Characters of a value, and of all: a trace shows fewer. */
+const TEXT_MAX = 8192
+
+/** Of the scope transport, the fields that sequences have set; of the others, all. */
+export function leftProperties(message: Message): string {
+  const state = message.state()
+  const scopes: Readonly<Record<string, Iterable<readonly [string, Value]>>> = {
+    default: state.default,
+    axis2: state.axis2,
+    operation: state.operation,
+    variable: state.variables,
+    transport: message.fields(),
+  }
+  const values = Object.entries(scopes).flatMap(([scope, entries]) =>
+    Array.from(entries, ([name, value]) => {
+      const text = markupOf(value).slice(0, TEXT_MAX)
+      return `${scope} ${name} = ${redactMembers(message.secrets.maskField(name, text))}`
+    }),
+  )
+  return values.join('; ').slice(0, TEXT_MAX)
+}
