@@ -80,6 +80,12 @@ export function readFile(path: string | undefined, errors: Diagnostic[], bytesMa
   return source === undefined || source.error !== undefined ? undefined : new YamlFile(source.label, source.text)
 }
 
+/** Releases 3.x of the reference platform export another model of an API, with its endpoints as a text. */
+export const OLDER_EXPORT = {
+  expected: 'an export of a release 3.x is not read',
+  hint: 'export the API from a release 4.x, or write an api.yaml: sluice help apis',
+}
+
 export function unreadable(errors: readonly Diagnostic[]): ParsedProject {
   return { declared: undefined, errors, warnings: [], hasExternalValues: false, mediation: null }
 }
@@ -92,6 +98,9 @@ export function readProject(paths: ProjectPaths, isThorough: boolean): ParsedPro
   const errors: Diagnostic[] = []
   const file = readFile(paths.api, errors)
   if (file === undefined) return errors.length === 0 ? undefined : unreadable(errors)
+  if (file.has(['id', 'apiName']) && !file.has(['data'])) {
+    return unreadable([file.diagnostic(['id'], undefined, OLDER_EXPORT.expected, OLDER_EXPORT.hint)])
+  }
   const documentErrors: Diagnostic[] = []
   const documentFile = readFile(paths.document, documentErrors, DOCUMENT_BYTES_MAX)
   const deploymentsFile = readFile(paths.deployments, errors)

@@ -8,7 +8,7 @@ import type { Diagnostic } from '../config/diagnostics.ts'
 import { labelOf } from '../config/source-file.ts'
 import { GRAPHQL_FILES } from './graphql-project.ts'
 import { POLICIES } from './own-policies.ts'
-import { type ParsedProject, PROJECT_FILES, type ProjectPaths, readProject } from './api-project.ts'
+import { OLDER_EXPORT, type ParsedProject, PROJECT_FILES, type ProjectPaths, readProject } from './api-project.ts'
 import { readDocument } from './document-api.ts'
 import { listFolder, mayHave } from './project-folder.ts'
 import { filesBelow, SEQUENCES } from './project-sequences.ts'
@@ -182,15 +182,15 @@ function isDocument(entry: Dirent): boolean {
 }
 
 /** Where releases 3.x of the reference platform export the file of the API. */
-const OLDER_FILE = 'Meta-information/api.yaml'
+const OLDER_FILES = ['Meta-information/api.yaml', 'Meta-information/api.json']
 
 /** An error for a folder without `api.yaml` and for an archive; other files in `apis/` do not matter. */
 function missingProject(path: string): readonly Diagnostic[] {
   const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
   if (!isFolder && !path.endsWith('.zip')) return []
   const expected = isFolder ? 'there is no api.yaml in it' : 'is an archive'
-  const older = join(path, OLDER_FILE)
-  const add = existsSync(older) ? `move ${OLDER_FILE} of the older export up, as api.yaml` : 'add one'
-  const hint = isFolder ? `${add}, or move the folder out of apis/` : 'unpack it into a folder'
+  const older = OLDER_FILES.some(file => existsSync(join(path, file)))
+  if (older) return [{ where: labelOf(path), key: '', given: '', ...OLDER_EXPORT }]
+  const hint = isFolder ? 'add one, or move the folder out of apis/' : 'unpack it into a folder'
   return [{ where: labelOf(path), key: '', given: '', expected, hint }]
 }

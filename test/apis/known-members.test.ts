@@ -402,10 +402,24 @@ for (const [files, said] of FOLDERS) {
   })
 }
 
-test('an export of a release 3.x is told where its api.yaml belongs', t => {
-  assert.deepEqual(diagnosticsOf(t, { 'A/Meta-information/api.yaml': HEAD }), [
-    'error A: there is no api.yaml in it (move Meta-information/api.yaml of the older export up, as api.yaml, or move the folder out of apis/)',
-  ])
+const OLDER =
+  'an export of a release 3.x is not read (export the API from a release 4.x, or write an api.yaml: sluice help apis)'
+/** A part of `Meta-information/api.yaml` of an export. */
+const FLAT = `id:
+  providerName: admin
+  apiName: A
+  version: 1.0.0
+type: HTTP
+context: /a/1.0.0
+contextTemplate: /a/{version}
+endpointConfig: '{"endpoint_type":"http","production_endpoints":{"url":"http://backend.example"}}'
+`
+
+test('an export of a release 3.x is one error, with a remedy that works', t => {
+  assert.deepEqual(diagnosticsOf(t, { 'A/Meta-information/api.yaml': FLAT }), [`error A: ${OLDER}`])
+  assert.deepEqual(diagnosticsOf(t, { 'A/Meta-information/api.json': '{}' }), [`error A: ${OLDER}`])
+  assert.deepEqual(diagnosticsOf(t, { 'A/api.yaml': FLAT }), [`error A/api.yaml:1: id: ${OLDER}`])
+  assert.deepEqual(diagnosticsOf(t, { 'A/api.yaml': HEAD, 'A/Meta-information/api.yaml': FLAT }), [])
 })
 
 /** [file, text, diagnostic]. */
