@@ -245,6 +245,7 @@ export const API_ADVICE: Readonly<Record<number, readonly string[]>> = {
   102542: [
     'the sequences of the API: calls to slow backends, or work that takes long',
     'sluice pools: a message that waits for a worker spends its time too',
+    'a cause "a check by a schema": oneOf or anyOf of a schema that refers to itself; a discriminator makes it quick',
     'mediation.synapse.global_timeout_interval',
   ],
   102543: [

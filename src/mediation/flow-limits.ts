@@ -51,7 +51,8 @@ export function checkTime(): void {
   }
 }
 
-function threadCpuMs(): number {
+/** Processor time that this thread has taken, in milliseconds. */
+export function threadCpuMs(): number {
   const { user, system } = process.threadCpuUsage()
   return (user + system) / 1000
 }

@@ -3,13 +3,7 @@
  */
 import { createRequire } from 'node:module'
 import { withDoubles } from './formats/json-text.ts'
-import {
-  addSchemaRules,
-  type CodeTemplate,
-  refuseUncheckedProperty,
-  schemaOptions,
-  withCanonicalForms,
-} from './schema-rules.ts'
+import { addSchemaRules, type CodeTemplate, refuseUncheckedProperty, runCheck, schemaOptions } from './schema-rules.ts'
 import type { Json } from './value.ts'
 
 const require = createRequire(import.meta.url)
@@ -43,7 +37,7 @@ export function compileSchema(text: string): SchemaCheck {
   const dialect = typeof schema === 'object' && schema !== null && '$schema' in schema ? String(schema.$schema) : ''
   const validate = ajvOf(dialect).compile(schema)
   return value => {
-    if (withCanonicalForms(() => validate(withDoubles(value)))) return ''
+    if (runCheck(() => validate(withDoubles(value)))) return ''
     const [first] = validate.errors ?? []
     return `${first?.instancePath || '/'} ${first?.message ?? 'is not valid'}`
   }

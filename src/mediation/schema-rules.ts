@@ -4,6 +4,7 @@
  */
 import { compilePattern } from '../runtime/pattern.ts'
 import { showLife } from '../runtime/signs-of-life.ts'
+import { checkSteps, countLength, withinCheckTime, withSteps } from './schema-limits.ts'
 
 interface Keywords {
   removeKeyword(keyword: string): unknown
@@ -15,7 +16,11 @@ const linearRegExp = Object.assign(
   (pattern: string) => {
     const compiled = compilePattern(pattern)
     // Ajv keeps one expression for each text of this kind.
-    return { test: (text: string): boolean => compiled.test(text), toString: () => pattern }
+    const test = (text: string): boolean => {
+      countLength(text.length)
+      return compiled.test(text)
+    }
+    return { test, toString: () => pattern }
   },
   { code: 'linearRegExp' },
 )
@@ -26,7 +31,7 @@ export function schemaOptions(process: (code: string) => string = code => code):
     ...{ strict: false, logger: false, messages: true, multipleOfPrecision: 9 },
     // Otherwise every object has a `constructor`.
     ownProperties: true,
-    code: { regExp: linearRegExp, process: (code: string) => compiled(process(withOwnProperties(code))) },
+    code: { regExp: linearRegExp, process: (code: string) => compiled(withSteps(process(withOwnProperties(code)))) },
   }
 }
 
@@ -53,8 +58,12 @@ function withOwnProperties(code: string): string {
 /** `_` of Ajv: a piece of code. */
 export type CodeTemplate = (texts: TemplateStringsArray, ...codes: unknown[]) => unknown
 
-/** Replaces the rules that compare values: these compare canonical texts, in linear time. */
+/**
+ * Replaces the rules that compare values: these compare canonical texts, in linear time. Compiled code finds in `ajv`
+ * what counts its steps.
+ */
 export function addSchemaRules(ajv: Keywords, _: CodeTemplate): void {
+  Object.assign(ajv, { checkSteps })
   const rules = [
     {
       ...{ keyword: 'uniqueItems', type: 'array', schemaType: 'boolean' },
@@ -118,10 +127,10 @@ class CanonicalForms {
 /** Forms of the values of the check that runs; null between checks, because a message may change. */
 let forms: CanonicalForms | null = null
 
-/** Runs one check of one value. */
-export function withCanonicalForms<T>(check: () => T): T {
+/** Runs one check of one value. Throws LimitReached where it takes too long. */
+export function runCheck<T>(check: () => T): T {
   try {
-    return check()
+    return withinCheckTime(check)
   } finally {
     forms = null
   }
@@ -129,6 +138,7 @@ export function withCanonicalForms<T>(check: () => T): T {
 
 function areUnique(items: readonly unknown[]): boolean {
   if (items.length < 2) return true
+  countLength(items.length)
   forms ??= new CanonicalForms()
   const own = forms
   return new Set(items.map(item => own.textOf(item))).size === items.length
@@ -141,11 +151,13 @@ function isNested(value: unknown): value is object {
 /** Returns JSON in which properties are in order. */
 function canonicalText(value: unknown): string {
   if (!isNested(value)) return JSON.stringify(value)
-  return JSON.stringify(value, (_, inner: unknown) =>
+  const text = JSON.stringify(value, (_, inner: unknown) =>
     isNested(inner) && !Array.isArray(inner)
       ? Object.fromEntries(Object.entries(inner).sort(([one], [other]) => (one < other ? -1 : 1)))
       : inner,
   )
+  countLength(text.length)
+  return text
 }
 
 /** Keywords whose members are names of properties. */

@@ -1,9 +1,11 @@
 /** Schemas of operators and of contracts: a property that an object inherits is none of the message. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { LimitReached } from '../../src/mediation/flow-limits.ts'
 import { exactValue } from '../../src/mediation/formats/json-text.ts'
 import { compileSchema } from '../../src/mediation/json-schema.ts'
-import { ContractSchemas } from '../../src/mediation/openapi/contract-schemas.ts'
+import { ContractSchemas, VIOLATIONS_MAX } from '../../src/mediation/openapi/contract-schemas.ts'
+import type { Json } from '../../src/mediation/value.ts'
 
 const MANY = Array.from({ length: 300 }, (_, at) => `p${at}`)
 const WITH_MANY = JSON.stringify(Object.fromEntries(MANY.map(name => [name, 1])))
@@ -139,4 +141,48 @@ test('a number with more digits than a double has is a number', () => {
   assert.equal(compileSchema('{"properties":{"n":{"type":"number"}}}')(value), '')
   assert.notEqual(compileSchema('{"properties":{"n":{"type":"object"}}}')(value), '')
   assert.notEqual(compileSchema('{"properties":{"n":{"maximum":5}}}')(value), '')
+})
+
+/** Schemas that Ajv applies both to each level of `of`. No value follows B, because its innermost object lacks `of`. */
+function trees(rules: object) {
+  const properties = { of: { anyOf: [{ $ref: '#/$defs/A' }, { $ref: '#/$defs/B' }] }, ...rules }
+  return { A: { type: 'object', properties }, B: { type: 'object', properties, required: ['of'] } }
+}
+const EQUAL = Array.from({ length: 100_000 }, (_, at) => [at >> 1])
+const nested = (inner: unknown, levels: number): unknown => (levels === 0 ? inner : { of: nested(inner, levels - 1) })
+
+const inDraft =
+  ($schema?: string) =>
+  ($defs: ContractSchemas['definitions']): ((value: unknown) => boolean) => {
+    const check = compileSchema(JSON.stringify({ $schema, $defs, $ref: '#/$defs/A' }))
+    return value => check(value as Json) === ''
+  }
+
+for (const [what, rules, inner, compile] of [
+  ['reads each level twice', { n: { type: 'integer' } }, { n: 'x' }, inDraft()],
+  ['compares the items of a list each time', { list: { uniqueItems: true } }, { list: EQUAL }, inDraft(DRAFTS.at(-1))],
+  [
+    'matches a long text each time',
+    { text: { pattern: 'a+b' } },
+    { text: 'a'.repeat(1_000_000) },
+    ($defs: ContractSchemas['definitions']) => {
+      const contract = new ContractSchemas($defs)
+      return (value: unknown) => contract.violations('A', value, 'body').length === 0
+    },
+  ],
+] as const) {
+  test(`D880: a check that ${what} ends with 102542, and the next check is right`, () => {
+    const isValid = compile(trees(rules))
+    assert.throws(
+      () => isValid(nested(inner, 40)),
+      (error: Error) => error instanceof LimitReached && error.fault.code === 102542,
+    )
+    assert.ok(isValid(nested({}, 3)))
+    assert.ok(!isValid(nested(inner, 3)))
+  })
+}
+
+test('a value with very many violations in its alternatives has as many as a check lists', () => {
+  const contract = new ContractSchemas(trees({ n: { type: 'integer' } }))
+  assert.ok(contract.violations('A', nested({ n: 'x' }, 14), 'body').length <= VIOLATIONS_MAX)
 })

@@ -103,6 +103,10 @@ paths:
           application/*+json: {schema: {$ref: "#/components/schemas/Node"}}
           application/json: {schema: {$ref: "#/components/schemas/Node"}}
       responses: {"2XX": {description: ok}}
+  /trees:
+    post:
+      requestBody: {content: {application/json: {schema: {$ref: "#/components/schemas/Tree"}}}}
+      responses: {"2XX": {description: ok}}
 components:
   schemas:
     Node:
@@ -112,6 +116,8 @@ components:
         pair: {type: array, prefixItems: [{type: string}, {const: 2}], items: false}
       patternProperties: {"^x-": {type: integer, exclusiveMinimum: 3}}
       unevaluatedProperties: false
+    Tree: {properties: {of: {anyOf: [{$ref: "#/components/schemas/Tree"}, {$ref: "#/components/schemas/Leaf"}]}, n: {type: integer}}}
+    Leaf: {required: [of], properties: {of: {anyOf: [{$ref: "#/components/schemas/Tree"}, {$ref: "#/components/schemas/Leaf"}]}}}
 `
 
 const KIND = 'X-Kind: cat\r\n'
@@ -210,7 +216,7 @@ const shared = sharedBySuite(async owner => {
     apis.said.filter(line => !line.includes('/open/')),
     [],
   )
-  const paths = ['/pets', '/pets/1', '/pets/7', '/pets/mine', '/items/i1', '/form', '/a']
+  const paths = ['/pets', '/pets/1', '/pets/7', '/pets/mine', '/items/i1', '/form', '/a', '/trees']
   const backend = await startBackend(owner, Object.fromEntries(paths.map(path => [path, () => answer])))
   const plans = [...mediationsOf(apis)].map(([context, overrides]) => {
     return { context: `${context}/1`, port: backend.port, overrides }
@@ -256,6 +262,22 @@ test('every violation of a request is reported with place and rule; a valid requ
       assert.deepEqual(missing, [], `${request} ${response.body}`)
     }
   }
+})
+
+test('D880: a body whose check takes 2^depth steps is 504 with 102542, and others are served meanwhile', async t => {
+  const { ask, backend, gateway } = await start(t)
+  const attacker = await connectPeer(gateway.port)
+  t.after(() => attacker.destroy())
+  const deep = `${'{"of":'.repeat(40)}{"n":"x"}${'}'.repeat(40)}`
+  attacker.send(`POST /many/1/trees HTTP/1.1\r\nHost: h\r\n${JSON_LINE}Content-Length: ${deep.length}\r\n\r\n${deep}`)
+  const refused = takeResponse(attacker)
+  for (let count = 0; count < 20; count++) {
+    assert.equal((await ask('POST /many/1/trees', JSON_LINE, '{"of":{"of":{"n":1}}}')).status, 200)
+  }
+  const { status, body } = await refused
+  assert.equal(status, 504, body)
+  assert.match(body, /"code":102542/)
+  assert.equal(backend.received.length, 20)
 })
 
 test('a path or method that the document lacks is refused, although an operation of the API has it', async t => {

@@ -8,9 +8,10 @@ import {
   type CodeTemplate,
   refuseLongSchema,
   refuseUncheckedProperty,
+  runCheck,
   schemaOptions,
-  withCanonicalForms,
 } from '../schema-rules.ts'
+import { restartCheckTime } from '../schema-limits.ts'
 import type { ApiContract, Violation } from './api-contract.ts'
 import { FORMATS } from './text-formats.ts'
 
@@ -82,7 +83,7 @@ export class ContractSchemas {
   ): readonly Violation[] {
     if (name === '') return []
     const validate = this.#validator(name)
-    if (withCanonicalForms(() => validate(value))) return []
+    if (runCheck(() => validate(value))) return []
     const errors = (validate.errors ?? []).slice(0, VIOLATIONS_MAX)
     const told = errors.filter(({ keyword }) => keyword !== 'if')
     return (told.length === 0 ? errors : told).map(error => {
@@ -99,6 +100,7 @@ export class ContractSchemas {
       }
       found = this.#ajv.compile({ $ref: `contract#/$defs/${name}` })
       this.#compiled.set(name, found)
+      restartCheckTime()
     }
     return found
   }

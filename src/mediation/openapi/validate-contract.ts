@@ -4,6 +4,7 @@
  */
 import { MediationFault } from '../mediation-fault.ts'
 import { mediator } from '../mediator.ts'
+import { withinCheckTime } from '../schema-limits.ts'
 import type { ApiContract } from './api-contract.ts'
 import { CONTRACT_MEDIATOR, type ContractSettings } from './contract-sequence.ts'
 import { VIOLATIONS_MAX } from './contract-schemas.ts'
@@ -26,7 +27,7 @@ export const validateContract = mediator<ContractSettings>({
     return message => {
       check ??= new MessageCheck(JSON.parse(contract) as ApiContract)
       const isResponse = message.isFromBackend
-      const violations = isResponse ? check.response(message) : check.request(message)
+      const violations = withinCheckTime(() => (isResponse ? check!.response(message) : check!.request(message)))
       if (violations.length === 0) return true
       // Two schemas of one value may have the same rule.
       const texts = [...new Set(violations.map(({ place, rule }) => `${place} ${rule}`))]
