@@ -14,7 +14,7 @@ const require = createRequire(import.meta.url)
 export interface DomNode {
   readonly nodeType: number
   readonly nodeName: string
-  nodeValue: string | null
+  readonly nodeValue: string | null
   readonly childNodes: Iterable<DomNode>
   readonly attributes?: Iterable<DomNode>
   readonly firstChild: DomNode | null
@@ -22,15 +22,7 @@ export interface DomNode {
   readonly parentNode: DomNode | null
   /** The element of an attribute. */
   readonly ownerElement?: DomNode | null
-  readonly ownerDocument: {
-    createTextNode(text: string): DomNode
-    importNode(node: DomNode, isDeep: boolean): DomNode
-  }
   lookupNamespaceURI(prefix: string): string | null
-  appendChild(node: DomNode): void
-  insertBefore(node: DomNode, before: DomNode | null): void
-  removeChild(node: DomNode): void
-  removeAttribute(name: string): void
 }
 
 /** A value of the XPath library; `b`, `num` and `toArray` exist on booleans, numbers and node sets only. */

@@ -1,16 +1,20 @@
-/** Edits XML payloads at nodes that an XPath finds, in a document of their own. */
-import { type DomNode, domLibrary } from './lazy-libraries.ts'
+/**
+ * Edits XML payloads at nodes that an XPath finds. Edits are kept, and made by one walk that builds the new payload: in
+ * a DOM an edit costs as much as its parent has children.
+ */
+import type { DomNode } from './lazy-libraries.ts'
 import type { Payload } from './message.ts'
-import { localName, textWithin, writeDocument, type XmlNode } from './xml-tree.ts'
-import { documentRoot, treeOf } from './xpath-expression.ts'
+import { declared, elementsOf, localName, selfContained, textWithin, type XmlNode } from './xml-tree.ts'
+import { documentRoot, editedTree, type NodeEdit } from './xpath-expression.ts'
 
 const ELEMENT = 1
 const ATTRIBUTE = 2
 
 export class XmlDocument {
-  /** The Envelope, which is put around a payload that has none. */
+  /** The Envelope, which is put around a payload that has none. Edits do not change it. */
   readonly root: DomNode
   readonly #hasEnvelope: boolean
+  readonly #edits = new Map<DomNode, NodeEdit>()
 
   constructor(payload: Payload | null) {
     this.root = documentRoot(payload)
@@ -21,46 +25,39 @@ export class XmlDocument {
     return [...this.root.childNodes].find(({ nodeName }) => localName(nodeName) === 'Body')!
   }
 
-  /** The payload, without an Envelope that it did not have. */
+  /** The edited payload, without an Envelope that it did not have. */
   payload(): Payload | null {
-    const [first, second] = [...this.body.childNodes].filter(({ nodeType }) => nodeType === ELEMENT)
-    if (!this.#hasEnvelope && first === undefined) return null
-    const root = treeOf(this.#hasEnvelope || second !== undefined ? this.root : first!)
-    return typeof root === 'string' ? null : { kind: 'xml', root }
+    const root = editedTree(this.root, this.#edits)
+    if (this.#hasEnvelope) return { kind: 'xml', root }
+    const body = elementsOf(root).find(({ name }) => localName(name) === 'Body')
+    const [first, second] = body === undefined ? [] : elementsOf(body)
+    if (first === undefined) return null
+    if (second !== undefined) return { kind: 'xml', root }
+    return { kind: 'xml', root: selfContained(first, prefix => declared(body!, prefix) ?? declared(root, prefix)) }
   }
 
-  /** An attribute and a text take the text of the nodes. */
+  /** An attribute takes the text of the nodes. */
   replace(node: DomNode, nodes: readonly XmlNode[]): void {
-    if (node.nodeType === ATTRIBUTE) node.nodeValue = nodes.map(textWithin).join('')
-    else {
-      this.insertAfter(node, nodes)
-      this.remove(node)
-    }
+    const instead = node.nodeType === ATTRIBUTE ? [nodes.map(textWithin).join('')] : nodes
+    this.#edit(node, edit => ({ ...edit, instead }))
   }
 
   append(node: DomNode, nodes: readonly XmlNode[]): void {
     if (node.nodeType !== ELEMENT) return
-    for (const each of this.#imported(nodes)) node.appendChild(each)
+    this.#edit(node, edit => ({ ...edit, appended: [...edit.appended, ...nodes] }))
   }
 
   insertAfter(node: DomNode, nodes: readonly XmlNode[]): void {
-    const { parentNode, nextSibling } = node
-    if (parentNode === null) return
-    for (const each of this.#imported(nodes)) parentNode.insertBefore(each, nextSibling)
+    this.#edit(node, edit => ({ ...edit, after: [...nodes, ...edit.after] }))
   }
 
   remove(node: DomNode): void {
-    if (node.nodeType === ATTRIBUTE) node.ownerElement?.removeAttribute(node.nodeName)
-    else node.parentNode?.removeChild(node)
+    this.#edit(node, edit => ({ ...edit, instead: [] }))
   }
 
-  #imported(nodes: readonly XmlNode[]): readonly DomNode[] {
-    const { DOMParser } = domLibrary()
-    const document = this.root.ownerDocument
-    return nodes.map(node => {
-      if (typeof node === 'string') return document.createTextNode(node)
-      const parsed = new DOMParser({ onError: () => undefined }).parseFromString(writeDocument(node), 'text/xml')
-      return document.importNode(parsed.firstChild!, true)
-    })
+  /** A node that is replaced or removed has no place any more. */
+  #edit(node: DomNode, change: (edit: NodeEdit) => NodeEdit): void {
+    const edit = this.#edits.get(node) ?? { instead: null, after: [], appended: [] }
+    if (edit.instead === null) this.#edits.set(node, change(edit))
   }
 }

@@ -104,7 +104,7 @@ function compileIn(
   }
 }
 
-/** Root element of the payload's Envelope, where location paths begin. */
+/** Root element of the payload's Envelope, where location paths begin. Nobody changes the document. */
 function documentOf(payload: Payload): DomNode {
   let root = documents.get(payload)
   if (root === undefined) {
@@ -132,9 +132,9 @@ function rootOfText(text: string, { task }: Message): XmlElementNode | undefined
   }
 }
 
-/** As `documentOf`, in a document that the caller may change. */
+/** As `documentOf`; null is an empty Envelope. */
 export function documentRoot(payload: Payload | null): DomNode {
-  return parsedRoot(enveloped(payload ?? EMPTY))
+  return documentOf(payload ?? EMPTY)
 }
 
 function parsedRoot(tree: XmlElementNode): DomNode {
@@ -241,17 +241,70 @@ export function treeOf(node: DomNode): XmlNode {
   return selfContained(plainTree(node, 1), prefix => node.lookupNamespaceURI(prefix) ?? undefined)
 }
 
+/** An edit of a node of a document. */
+export interface NodeEdit {
+  /** What takes its place; null: itself. */
+  readonly instead: readonly XmlNode[] | null
+  readonly after: readonly XmlNode[]
+  /** Last children. */
+  readonly appended: readonly XmlNode[]
+}
+
+type Edits = ReadonlyMap<DomNode, NodeEdit>
+
+/** The tree of a document with edits; those of its root are for content and attributes alone. */
+export function editedTree(root: DomNode, edits: Edits): XmlElementNode {
+  return plainTree(root, 1, edits, new Map())
+}
+
 /** A sequence may nest a payload into itself again and again, and trees are walked by recursion. */
 const DEPTH_MAX = 100
 
-function plainTree(node: DomNode, depth: number): XmlElementNode {
-  if (depth > DEPTH_MAX) throw new Error(`the result is more than ${DEPTH_MAX} elements deep`)
-  const attributes = [...(node.attributes ?? [])].map(({ nodeName, nodeValue }) => [nodeName, nodeValue ?? ''] as const)
-  const children = [...node.childNodes]
-    .filter(isKept)
-    .map(child => (child.nodeType === ELEMENT ? plainTree(child, depth + 1) : leafOf(child)))
+/** `heights`: of trees that edits have put in. */
+function plainTree(
+  node: DomNode,
+  depth: number,
+  edits: Edits = new Map(),
+  heights = new Map<XmlElementNode, number>(),
+): XmlElementNode {
+  if (depth > DEPTH_MAX) throw tooDeep()
+  const attributes: (readonly [string, string])[] = []
+  for (const attribute of node.attributes ?? []) {
+    const text = attribute.nodeValue ?? ''
+    for (const value of edits.get(attribute)?.instead ?? [text]) attributes.push([attribute.nodeName, value as string])
+  }
+  const children: XmlChild[] = []
+  const insert = (nodes: readonly XmlNode[] = []): void => {
+    for (const each of nodes) {
+      if (depth + heightOf(each, heights) > DEPTH_MAX) throw tooDeep()
+      children.push(each)
+    }
+  }
+  for (const child of node.childNodes) {
+    const edit = edits.get(child)
+    if (edit !== undefined && edit.instead !== null) insert(edit.instead)
+    else if (child.nodeType === ELEMENT) children.push(plainTree(child, depth + 1, edits, heights))
+    else if (isKept(child)) children.push(leafOf(child))
+    insert(edit?.after)
+  }
+  insert(edits.get(node)?.appended)
   return element(node.nodeName, children, attributes)
 }
+
+function heightOf(node: XmlNode, heights: Map<XmlElementNode, number>): number {
+  if (typeof node === 'string') return 0
+  let height = heights.get(node)
+  if (height === undefined) {
+    height = 1 + elementsOf(node).reduce((most, child) => Math.max(most, heightOf(child, heights)), 0)
+    heights.set(node, height)
+  }
+  return height
+}
+
+function tooDeep(): Error {
+  return new Error(`the result is more than ${DEPTH_MAX} elements deep`)
+}
+
 const TEXT = 3
 const CDATA = 4
 const INSTRUCTION = 7

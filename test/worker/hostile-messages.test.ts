@@ -80,3 +80,23 @@ test('a flow that computes for seconds is a fault before its thread is taken for
   assert.equal(result.fault.code, 102542)
   assert.equal((await worker.run({ body: json('{"items":[1],"a":"a"}') })).kind, 'continues')
 })
+
+const ITEM_OF =
+  '<payloadFactory media-type="xml"><format><o>$1</o></format><args><arg expression="//p"/></args></payloadFactory>'
+const REMOVED = '<enrich><source xpath="//none"/><target action="remove" xpath="//item"/></enrich>'
+
+for (const [what, request, item, count] of [
+  [
+    'a foreach',
+    `<foreach expression="//item"><sequence>${ITEM_OF}</sequence></foreach>`,
+    '<item><p>1</p></item>',
+    8000,
+  ],
+  ['an enrich', REMOVED, '<item/>', 20_000],
+] as const) {
+  test(`${what} over ${count} elements costs as much as they are, and goes on`, async t => {
+    const worker = await startWorker(t, { request })
+    const result = await worker.run({ fields: XML, body: json(`<r>${item.repeat(count)}<end/></r>`) })
+    assert.ok(/<r>(?:<o>1<\/o>)*<end\/><\/r>$/.test(textOf(messageOf(result))))
+  })
+}

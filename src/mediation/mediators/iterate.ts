@@ -97,18 +97,18 @@ function compileAttached(
   if (attach === null || !('kind' in attach) || expression.kind !== 'xpath') return null
   const [findItems, findPlace] = [compileNodes(expression, warn), compileNodes(attach, warn)]
   return (message, target) => {
-    const { payload } = message
-    const count = findItems(message, new XmlDocument(payload).root).length
-    return Array.from({ length: count }, (_, at) => {
-      const document = new XmlDocument(payload)
-      const nodes = findItems(message, document.root)
-      const item = treeOf(nodes[at]!)
-      for (const node of nodes) document.remove(node)
-      const [place] = findPlace(message, document.root)
-      if (place === undefined) throw noPlace()
-      document.append(place, [item])
+    const document = new XmlDocument(message.payload)
+    const nodes = findItems(message, document.root)
+    if (nodes.length === 0) return []
+    for (const node of nodes) document.remove(node)
+    const rest = document.payload()
+    const [place] = findPlace(message, new XmlDocument(rest).root)
+    if (place === undefined) throw noPlace()
+    return nodes.map(node => {
       const copy = copyTo(message, target)
-      copy.payload = document.payload()
+      const own = new XmlDocument(rest)
+      own.append(place, [treeOf(node)])
+      copy.payload = own.payload()
       return copy
     })
   }
