@@ -400,6 +400,26 @@ test('D845: a flow that replaces all fields leaves a handshake those of RFC 6455
   )
 })
 
+test('D846: the body that a request flow makes does not follow the head of a handshake', async t => {
+  const worker: Pick<WorkerService, 'mediate'> = {
+    async mediate({ message }) {
+      const fields = [...message.fields, ['Content-Type', 'application/json'] as const]
+      const body = { kind: 'bytes', bytes: Buffer.from('{}') } as const
+      return { kind: 'continues', message: { ...message, fields, body }, endpoint: '' }
+    },
+  }
+  const { gateway, backend } = await startFlows(t, [await flowsOf({ request: NEEDS_WORKER })], { worker })
+  const client = await connectPeer(gateway.port)
+  client.send(HANDSHAKE)
+  const peer = await backend.next()
+  assert.doesNotMatch(await takeHead(peer), /content-/i)
+  peer.send(switchingProtocols())
+  await takeHead(client)
+  client.send('frame')
+  await peer.untilText('frame')
+  assert.equal(peer.text, 'frame')
+})
+
 // ---- random flows against a model -----------------------------------------------------------------------------------
 
 interface Edit {

@@ -268,7 +268,7 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
 
   #send(message: TransferredMessage, endpoint: string): void {
     const exchange = this.exchange
-    const source = this.sourceOf(message)
+    const source = exchange.upgrade === '' ? this.sourceOf(message) : this.#withoutBody(message)
     const destination = destinationOf(endpoint, this.#target!, message, this.state, this.services.endpoints)
     if (typeof destination === 'string') {
       source.close()
@@ -298,11 +298,23 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
       } else source.close()
     }
     const isValid = typeof edit !== 'string'
-    const fields = [...withoutForwarding(message.fields, exchange), ...this.#handshake]
+    const passing = exchange.upgrade === '' ? message.fields : message.fields.filter(field => !isOfBody(field))
+    const fields = [...withoutForwarding(passing, exchange), ...this.#handshake]
     const broken = isValid ? feedRequest(start, fields, source.length, this.context, use) : edit
     if (broken === '') return
     source.close()
     this.refuseFor(refusalOfHead(broken), `the request of a flow is refused: ${broken}`)
+  }
+
+  /** Behind the head of a handshake come the bytes of its tunnel: a body there would be read as one of them. */
+  #withoutBody(message: TransferredMessage): BodySource {
+    const source = this.sourceOf(message)
+    if (source.length !== 0) {
+      const fields = { API: this.exchange.apiName, LENGTH: String(source.length) }
+      this.context.report('warn', 'body of a handshake left out', fields)
+    }
+    source.close()
+    return emptySource()
   }
 
   // ---- the response -----------------------------------------------------------------------------------------------
@@ -427,4 +439,8 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
   #answerFault(): void {
     this.services.refuseAtOnce(this.exchange, this.#fault!)
   }
+}
+
+function isOfBody([name]: Fields[number]): boolean {
+  return name.toLowerCase().startsWith('content-')
 }
