@@ -4,6 +4,8 @@
  */
 import { createRequire } from 'node:module'
 import { compilePattern, type Pattern } from '../runtime/pattern.ts'
+import { isObject } from './formats/json-text.ts'
+import { boundJsonPath, type JsonPathInternals, spend } from './json-path-bounds.ts'
 import { standardPath } from './json-path-text.ts'
 import { boundXPath, type XPathInternals } from './xpath-bounds.ts'
 import type { Json } from './value.ts'
@@ -72,10 +74,12 @@ interface JsonPathFunction {
 interface JsonPathEnvironment {
   /** Throws where the text is no JSONPath. */
   compile(path: string): JsonPathQuery
+  /** Members of an object. */
+  entries(value: Json): readonly (readonly [string, Json])[]
   readonly functionRegister: Map<string, JsonPathFunction>
 }
 
-interface JsonPathLibrary {
+interface JsonPathLibrary extends JsonPathInternals {
   readonly JSONPathEnvironment: new () => JsonPathEnvironment
 }
 
@@ -97,23 +101,35 @@ export function domLibrary(): DomLibrary {
 let jsonPaths: JsonPathEnvironment | undefined
 
 /**
- * Throws where the text is no JSONPath. `match()` and `search()` take linear time, because clients may choose their
- * subjects.
+ * Throws where the text is no JSONPath. Evaluations have bounds for documents that clients choose; `match()` and
+ * `search()` take linear time.
  */
 export function compileJsonPath(text: string): JsonPathQuery {
-  jsonPaths ??= linearJsonPaths()
+  jsonPaths ??= boundedJsonPaths()
   return jsonPaths.compile(standardPath(text))
 }
 
-function linearJsonPaths(): JsonPathEnvironment {
-  const { JSONPathEnvironment } = require('json-p3') as JsonPathLibrary
-  const environment = new JSONPathEnvironment()
+function boundedJsonPaths(): JsonPathEnvironment {
+  const library = require('json-p3') as JsonPathLibrary
+  boundJsonPath(library)
+  const environment = new library.JSONPathEnvironment()
+  // A number beyond a double is an object for the library.
+  environment.entries = value => (isObject(value) ? Object.entries(value) : [])
+  const { argTypes, returnType, call } = environment.functionRegister.get('length')!
+  environment.functionRegister.set('length', { argTypes, returnType, call: value => lengthOf(value, call) })
   for (const name of ['match', 'search'] as const) {
     const { argTypes, returnType } = environment.functionRegister.get(name)!
     const call = (text: unknown, pattern: unknown): boolean => matches(name, text, pattern)
     environment.functionRegister.set(name, { argTypes, returnType, call })
   }
   return environment
+}
+
+/** The library makes a list of the names of an object. */
+function lengthOf(value: unknown, call: JsonPathFunction['call']): unknown {
+  const length = call(value)
+  spend(typeof length === 'number' && isObject(value as Json) ? length : 1)
+  return length
 }
 
 /** Longer patterns and subjects match nothing. */
@@ -126,6 +142,7 @@ let last: { readonly pattern: string; readonly compiled: Pattern | null } | unde
 function matches(name: 'match' | 'search', text: unknown, pattern: unknown): boolean {
   if (typeof text !== 'string' || typeof pattern !== 'string') return false
   if (text.length > SUBJECT_MAX || pattern.length > PATTERN_MAX) return false
+  spend(1 + text.length + pattern.length)
   if (last?.pattern !== pattern) last = { pattern, compiled: compiledOrNull(pattern) }
   const matcher = last.compiled?.matcher(text)
   return matcher !== undefined && (name === 'match' ? matcher.matches() : matcher.find())

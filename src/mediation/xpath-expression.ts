@@ -1,6 +1,7 @@
 /** XPath into the payload, evaluated by the library over a DOM that is built once per payload. */
 import { hasHeapRoom } from '../runtime/heap-room.ts'
 import type { JsonPath, XPathExpression } from './expression.ts'
+import { LimitReached } from './flow-limits.ts'
 import { EXTENSIONS, FUNCTIONS, LATER_FUNCTIONS } from './functions.ts'
 import { propertyOf } from './get-property.ts'
 import { type Message, type Payload, type ReadScope, SCOPE_PREFIXES } from './message.ts'
@@ -50,7 +51,7 @@ export function compileXPath(
       const root = payload === null ? documentOfVariable(variable!, message) : documentOf(payload)
       return withinTime(() => fromLibrary(evaluate(message, root)))
     } catch (error) {
-      if (error instanceof MediationFault) throw error
+      if (error instanceof MediationFault || error instanceof LimitReached) throw error
       warn(causeOf(error))
       return ''
     }
@@ -70,7 +71,7 @@ export function compileNodes(
     try {
       return withinTime(() => nodesOf(evaluate(message, root)) ?? [])
     } catch (error) {
-      if (error instanceof MediationFault) throw error
+      if (error instanceof MediationFault || error instanceof LimitReached) throw error
       warn(causeOf(error))
       return []
     }

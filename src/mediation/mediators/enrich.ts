@@ -2,6 +2,7 @@
 import { servicesOf } from '../backend-calls.ts'
 import type { JsonPath, XPathExpression } from '../expression.ts'
 import { compileNodes } from '../expression-compiler.ts'
+import { checkTime } from '../flow-limits.ts'
 import { jsonOf, jsonPayload } from '../formats/json-text.ts'
 import { editAll, jsonOfValue, type Location, locate, withChild, withKey, withSibling } from '../json-edit.ts'
 import { elementWithin, jsonOfXml, payloadElement } from '../json-xml.ts'
@@ -253,7 +254,11 @@ function editPlaces(message: Message, path: JsonPath, edit: (json: Json, places:
 
 /** From the last place to the first one: an edit moves what comes after it. */
 function oneByOne(json: Json, places: readonly Location[], edit: (json: Json, at: Location) => Json): Json {
-  if (places.length <= PLACES_MAX) return [...places].reverse().reduce(edit, json)
+  const counted = (whole: Json, at: Location): Json => {
+    checkTime()
+    return edit(whole, at)
+  }
+  if (places.length <= PLACES_MAX) return [...places].reverse().reduce(counted, json)
   throw notEnriched(`the target has more than ${PLACES_MAX} places`)
 }
 

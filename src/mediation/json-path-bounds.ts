@@ -1,0 +1,210 @@
+/**
+ * Bounds the JSONPath library for documents that clients choose. Every step is counted, a walk needs no stack, and an
+ * evaluation ends when its flow computes for too long, or has no room in the heap.
+ */
+import { hasHeapRoom } from '../runtime/heap-room.ts'
+import { checkTime } from './flow-limits.ts'
+import { isObject } from './formats/json-text.ts'
+import { MediationFault } from './mediation-fault.ts'
+import type { Json } from './value.ts'
+
+/** Nodes visited, or texts of 256 characters compared, between two looks at time and heap. */
+const WORK_PER_LOOK = 4096
+const TEXT_PER_WORK = 256
+/** Keys of a location, which each node has of its own. */
+const KEYS_PER_WORK = 32
+/** Room that must be free at a look: more than the work until the next one needs. */
+const ROOM_BYTES = 32 * 1_048_576
+
+interface Node {
+  readonly value: Json
+  readonly location: readonly (string | number)[]
+  readonly root: Json
+}
+
+interface Selector {
+  lazyResolve(node: Node): Iterable<Node>
+}
+
+interface Segment {
+  readonly selectors: readonly Selector[]
+  resolve(nodes: readonly Node[]): Node[]
+}
+
+interface Query {
+  readonly segments: readonly Segment[]
+  query(value: Json): Iterable<Node>
+  lazyQuery(value: Json): Iterable<Node>
+}
+
+interface Operand {
+  evaluate(context: object): unknown
+}
+
+interface Infix {
+  readonly operator: string
+  readonly left: Operand
+  readonly right: Operand
+  evaluate(context: object): unknown
+}
+
+/** The parts of the library that are replaced. */
+export interface JsonPathInternals {
+  readonly JSONPathNode: new (value: Json, location: Node['location'], root: Json) => Node
+  readonly JSONPathNodeList: abstract new () => { readonly nodes: readonly Node[] }
+  readonly JSONPathQuery: { readonly prototype: Query }
+  readonly Nothing: unknown
+  readonly jsonpath: {
+    readonly expressions: {
+      readonly InfixExpression: { readonly prototype: Infix }
+      readonly LogicalExpression: { readonly prototype: Operand }
+    }
+  }
+  compile(path: string): Query
+}
+
+let work = 0
+
+/** Counts work. Throws LimitReached where the flow computes for too long, MediationFault without room in the heap. */
+export function spend(amount: number): void {
+  work += amount
+  if (work < WORK_PER_LOOK) return
+  work = 0
+  checkTime()
+  if (hasHeapRoom(ROOM_BYTES)) return
+  const cause = 'a JSONPath needs more memory for this message than there is left'
+  throw new MediationFault({ code: 102533, message: 'The message could not be processed', cause })
+}
+
+/** Counts the reading of a text. */
+function spendText({ length }: string): void {
+  spend(1 + Math.floor(length / TEXT_PER_WORK))
+}
+
+/** Replaces methods of the library; once per thread. */
+export function boundJsonPath(library: JsonPathInternals): void {
+  const { JSONPathNode, JSONPathQuery, compile } = library
+  const [child, descendant] = ['$[*]', '$..*'].map(path => Object.getPrototypeOf(compile(path).segments[0]!) as Segment)
+
+  function select(selectors: readonly Selector[], node: Node, found: Node[]): void {
+    spend(selectors.length)
+    for (const selector of selectors) {
+      for (const each of selector.lazyResolve(node)) {
+        spend(1)
+        found.push(each)
+      }
+    }
+  }
+
+  child!.resolve = function (nodes) {
+    const found: Node[] = []
+    for (const node of nodes) select(this.selectors, node, found)
+    return found
+  }
+
+  descendant!.resolve = function (nodes) {
+    const found: Node[] = []
+    for (const top of nodes) {
+      const pending = [top]
+      for (let node = pending.pop(); node !== undefined; node = pending.pop()) {
+        select(this.selectors, node, found)
+        for (const [key, value] of entriesFromLast(node.value)) {
+          spend(1 + Math.floor(node.location.length / KEYS_PER_WORK))
+          pending.push(new JSONPathNode(value, [...node.location, key], node.root))
+        }
+      }
+    }
+    return found
+  }
+
+  // Filters ask for this one below a selector that is lazy.
+  JSONPathQuery.prototype.lazyQuery = function (value) {
+    return this.query(value)
+  }
+
+  boundFilters(library)
+}
+
+function* entriesFromLast(value: Json): Generator<readonly [string | number, Json]> {
+  if (Array.isArray(value)) {
+    for (let at = value.length - 1; at >= 0; at--) yield [at, value[at]!]
+  } else if (isObject(value)) {
+    yield* Object.entries(value).reverse()
+  }
+}
+
+/** Filters count each item, and comparisons what they compare. */
+function boundFilters({ JSONPathNodeList, Nothing, jsonpath: { expressions } }: JsonPathInternals): void {
+  const { InfixExpression, LogicalExpression } = expressions
+  const { evaluate: evaluateInfix } = InfixExpression.prototype
+  const { evaluate: evaluateLogical } = LogicalExpression.prototype
+
+  LogicalExpression.prototype.evaluate = function (context) {
+    spend(1)
+    return evaluateLogical.call(this, context)
+  }
+
+  /** RFC 9535 2.3.5.2.2: a query that finds nothing is compared as nothing. */
+  const comparable = (operand: Operand, context: object): unknown => {
+    const value = operand.evaluate(context)
+    if (!(value instanceof JSONPathNodeList)) return value
+    return value.nodes.length === 0 ? Nothing : value.nodes[0]!.value
+  }
+
+  InfixExpression.prototype.evaluate = function (context) {
+    spend(1)
+    const compare = COMPARISONS[this.operator]
+    if (compare === undefined) return evaluateInfix.call(this, context)
+    return compare(comparable(this.left, context), comparable(this.right, context))
+  }
+}
+
+const COMPARISONS: Readonly<Record<string, (left: unknown, right: unknown) => boolean>> = {
+  '==': isEqual,
+  '!=': (left, right) => !isEqual(left, right),
+  '<': isLess,
+  '>': (left, right) => isLess(right, left),
+  '<=': (left, right) => isLess(left, right) || isEqual(left, right),
+  '>=': (left, right) => isLess(right, left) || isEqual(left, right),
+}
+
+function isLess(left: unknown, right: unknown): boolean {
+  const [one, other] = [numberOf(left), numberOf(right)]
+  if (one !== undefined && other !== undefined) return one < other
+  if (typeof left !== 'string' || typeof right !== 'string') return false
+  spendText(left)
+  return left < right
+}
+
+function numberOf(value: unknown): number | undefined {
+  if (typeof value === 'number') return value
+  return JSON.isRawJSON(value) ? Number(value.rawJSON) : undefined
+}
+
+/** RFC 9535 2.3.5.2.2; numbers beyond a double are equal by their texts. */
+function isEqual(left: unknown, right: unknown): boolean {
+  const pending: [Json, Json][] = [[left as Json, right as Json]]
+  for (let pair = pending.pop(); pair !== undefined; pair = pending.pop()) {
+    const [one, other] = pair
+    spend(1)
+    if (typeof one === 'string' && typeof other === 'string') spendText(one)
+    if (one === other) continue
+    if (JSON.isRawJSON(one) && JSON.isRawJSON(other)) {
+      if (one.rawJSON !== other.rawJSON) return false
+    } else if (Array.isArray(one)) {
+      if (!Array.isArray(other) || one.length !== other.length) return false
+      spend(one.length)
+      for (const [at, item] of one.entries()) pending.push([item, other[at]!])
+    } else {
+      if (!isObject(one) || !isObject(other)) return false
+      const keys = Object.keys(one)
+      spend(keys.length)
+      if (keys.length !== Object.keys(other).length) return false
+      for (const key of keys) {
+        if (!Object.hasOwn(other, key)) return false
+        pending.push([one[key]!, other[key]!])
+      }
+    }
+  }
+  return true
+}

@@ -1,0 +1,122 @@
+/** JSONPath over documents that clients choose: the same nodes as the library alone, within bounds. */
+import assert from 'node:assert/strict'
+import { createRequire } from 'node:module'
+import { test } from 'node:test'
+import { beginTurn, LimitReached } from '../../src/mediation/flow-limits.ts'
+import { exactValue } from '../../src/mediation/formats/json-text.ts'
+import { compileJsonPath } from '../../src/mediation/lazy-libraries.ts'
+import type { Json } from '../../src/mediation/value.ts'
+
+const PATHS = [
+  '$',
+  '$.items[*].v',
+  '$..v',
+  '$..*',
+  '$..*..*',
+  '$..[0, 1, "v"]',
+  '$..["v", "v"]',
+  '$.items[::2]',
+  '$.items[-1:0:-2]',
+  '$..[-1]',
+  '$.items[?@.v == 2]',
+  '$.items[?@.v != $.wanted].name',
+  '$.items[?@.v >= 2 && @.name < "c"]',
+  '$.items[?!@.tags || @.v <= 1]',
+  '$.items[?@.none == $.none].v',
+  '$.items[?@.none <= $.none].v',
+  '$.items[?@.none < 1].v',
+  '$.items[?@.tags == $.items[1].tags].v',
+  '$.items[?@.tags != $.items[1].tags].v',
+  '$.items[?count(@.*) > 2].v',
+  '$.items[?length(@.tags) == 2].v',
+  '$.items[?length(@) == 2].v',
+  '$.items[?value(@..deep) == true].v',
+  '$.items[?@..deep].v',
+  '$.items[?@[?@ == "x"]].v',
+  '$[?@.a]',
+  '$.by[?@ > 1]',
+  '$.items[?match(@.name, "[ab]")].v',
+]
+
+const DOCUMENT = {
+  wanted: 2,
+  by: { a: 1, b: 2, c: null },
+  items: [
+    { v: 1, name: 'a' },
+    { v: 2, name: 'b', tags: ['x', { y: 1, z: [] }] },
+    { v: 3, name: 'c', tags: ['x', { z: [], y: 1 }], more: { deep: true } },
+    { v: 2, name: 'd', tags: ['x'] },
+    [[1, [2]], {}],
+  ],
+}
+
+interface Library {
+  compile(path: string): ReturnType<typeof compileJsonPath>
+}
+
+/** A second copy of the library, without bounds. */
+function unboundedLibrary(): Library {
+  const require = createRequire(import.meta.url)
+  const path = require.resolve('json-p3')
+  const { [path]: cached } = require.cache
+  delete require.cache[path]
+  const library = require(path)
+  require.cache[path] = cached
+  return library
+}
+
+test('every path finds the nodes that the library alone finds', () => {
+  compileJsonPath('$')
+  const unbounded = unboundedLibrary()
+  for (const path of PATHS) {
+    const [found, expected] = [compileJsonPath(path), unbounded.compile(path)].map(query => query.query(DOCUMENT))
+    assert.deepEqual(found!.locations(), expected!.locations(), path)
+    assert.deepEqual(found!.values(), expected!.values(), path)
+  }
+})
+
+test('a number beyond a double has no members, equals its text, and is compared as a number', () => {
+  const json = exactValue(
+    '{"items":[{"v":12345678901234567890},{"v":12345678901234567891},{"v":5}],"v":12345678901234567891}',
+  )
+  const count = (path: string) => compileJsonPath(path).query(json).values().length
+  assert.equal(count('$..*'), 8)
+  assert.equal(count('$.items[?@.v == $.v]'), 1)
+  assert.equal(count('$.items[?@.v > 5]'), 2)
+})
+
+/** An array within arrays. */
+function nested(depth: number): Json {
+  let json: Json = { a: 1 }
+  for (let level = 0; level < depth; level++) json = [json]
+  return json
+}
+
+test('a path finds what is as deep as bodies may be, and deeper', () => {
+  for (const depth of [60, 200, 10_000]) {
+    const found = compileJsonPath('$..a').query(nested(depth))
+    assert.deepEqual([found.values(), found.locations()[0]!.length], [[1], depth + 1])
+  }
+  assert.equal(
+    compileJsonPath('$[?@ == $[1]]')
+      .query([nested(10_000), nested(10_000)])
+      .values().length,
+    2,
+  )
+})
+
+test('a path finds all members of a long list', () => {
+  const list = Array.from({ length: 300_000 }, (_, at) => at)
+  for (const path of ['$[*]', '$..*', '$[?@ >= 0]', '$[::1]']) {
+    assert.equal(compileJsonPath(path).query(list).values().length, list.length, path)
+  }
+})
+
+test('D313: a path that takes too long ends its message with 102542', () => {
+  const items = Array.from({ length: 20_000 }, (_, at) => ({ v: at }))
+  beginTurn()
+  assert.throws(
+    () => compileJsonPath('$.items[?count($..v) == @.v]').query({ items }),
+    (error: unknown) => error instanceof LimitReached && error.fault.code === 102542,
+  )
+})
