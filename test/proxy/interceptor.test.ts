@@ -29,6 +29,7 @@ interface Started {
   readonly service: PathBackend
   readonly backend: PathBackend
   readonly ask: Awaited<ReturnType<typeof startCalls>>['ask']
+  readonly gateway: Awaited<ReturnType<typeof startCalls>>['gateway']
 }
 
 /** `request`, `response`: answers of the service; left out: no policy in that flow. */
@@ -48,8 +49,7 @@ async function start(
     ...(request === undefined ? {} : { request: elements(service.port, 'request', includes) }),
     ...(response === undefined ? {} : { response: elements(service.port, 'response', includes) }),
   }
-  const { ask } = await startCalls(t, texts, backend.port)
-  return { service, backend, ask }
+  return { service, backend, ...(await startCalls(t, texts, backend.port)) }
 }
 
 test('the service gets head and body of the request, and no field of the client in its own head', async t => {
@@ -206,6 +206,16 @@ const FAILURES: readonly (readonly [string, Reaction])[] = [
   ['an error of the service', says(500, '{}')],
   ['an answer that is no object', says(200, '[]')],
   ['an answer that is no JSON', says(200, 'no', 'Content-Type: text/plain\r\n')],
+  ['a body that is no Base64', says(200, '{"body":"!!!"}')],
+  ['a body of which only the start is Base64', says(200, `{"body":"${base64('[1,2]  ')}==LDNd"}`)],
+  ['a body that ends within a byte', says(200, '{"body":"WzEsM"}')],
+  ['a body that is not of its content type', says(200, `{"body":"${base64('not json')}"}`)],
+  ['a body that is no text', says(200, '{"body":7}')],
+  ['directRespond that is no boolean', says(200, '{"directRespond":"yes"}')],
+  ['responseCode that is no status', says(200, '{"directRespond":true,"responseCode":"204"}')],
+  ['responseCode beyond final ones', says(200, '{"directRespond":true,"responseCode":101}')],
+  ['headersToAdd that is no object', says(200, '{"headersToAdd":["x-a"]}')],
+  ['headersToRemove that is no list', says(200, '{"headersToRemove":"x-a"}')],
 ]
 describe('a request is refused for', () => {
   for (const [what, reaction] of FAILURES) {
@@ -213,8 +223,30 @@ describe('a request is refused for', () => {
       const { backend, ask } = await start(t, { request: reaction })
       const [status, body] = await ask('POST /a/x', '{"a":1}')
       assert.equal(status, 500)
-      assert.match(body, /Interceptor failed|"code":/)
+      assert.match(body, /Interceptor failed/)
       assert.deepEqual(backend.received, [])
     })
   }
+})
+
+test('an answer that is wrong is a cause in the log', async t => {
+  const { ask, gateway } = await start(t, { request: { body: base64('not json') } })
+  assert.equal((await ask('POST /a/x', '{"a":1}'))[0], 500)
+  const causes = gateway.reports.map(({ level, fields }) => `${level} ${String(fields.CAUSE_OF_ERROR ?? '')}`)
+  const cause = 'the body in its answer is not of the type of the message: the body is not JSON'
+  assert.ok(
+    causes.some(each => /^(warn|error) /.test(each) && each.includes(cause)),
+    causes.join('\n'),
+  )
+})
+
+test('members that are null are absent', async t => {
+  const answer = { body: null, directRespond: null, responseCode: null, headersToAdd: null, headersToRemove: null }
+  const { ask } = await start(t, { request: answer })
+  assert.deepEqual(await ask('POST /a/x', '{"a":1}'), [200, '{"got":{"a":1}}'])
+})
+
+test('a body in the Base64 of URLs, or without padding, is read', async t => {
+  const { ask } = await start(t, { request: { body: Buffer.from('["a~~~"]').toString('base64url') } })
+  assert.deepEqual(await ask('POST /a/x', '{"a":1}'), [200, '{"got":["a~~~"]}'])
 })

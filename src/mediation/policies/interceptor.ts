@@ -146,14 +146,18 @@ function contextOf(message: Message, { method, target }: TransferredMessage): Js
 
 // ---- answers --------------------------------------------------------------------------------------------------------
 
-/** Returns false where the service answers the client itself. */
+/** Returns false where the service answers the client itself. Throws MediationFault. */
 function obey(message: Message, answer: Answer, warn: Warn): boolean {
+  requireTypes(answer)
   const respondsAtOnce = answer.directRespond === true && !message.isFromBackend
   // The response to the client has only what the service says.
   if (respondsAtOnce) for (const name of message.changedNames()) message.remove('transport', name)
   changeFields(message, answer, warn)
   const { responseCode: status, body, interceptorContext } = answer
-  if (typeof status === 'number' && (respondsAtOnce || message.isFromBackend)) message.set('axis2', 'HTTP_SC', status)
+  if (typeof status === 'number' && (respondsAtOnce || message.isFromBackend)) {
+    if (!isFinalStatus(status)) throw failed('responseCode in its answer is not a status from 200 to 599')
+    message.set('axis2', 'HTTP_SC', status)
+  }
   if (interceptorContext !== undefined) message.set('default', CONTEXT, JSON.stringify(interceptorContext))
   for (const member of ['dynamicEndpoint', 'trailersToAdd', 'trailersToReplace', 'trailersToRemove']) {
     if (answer[member] !== undefined) warn(`${member} of an interceptor service has no effect`)
@@ -162,6 +166,30 @@ function obey(message: Message, answer: Answer, warn: Warn): boolean {
   else if (respondsAtOnce) message.payload = null
   if (respondsAtOnce) message.outcome = 'responded'
   return !respondsAtOnce
+}
+
+const isMap = (value: Json) => typeof value === 'object' && !Array.isArray(value)
+
+/** Types of the members that say what becomes of the message; null is as good as absent. */
+const TYPES: readonly (readonly [member: string, isRight: (value: Json) => boolean, expected: string])[] = [
+  ['directRespond', value => typeof value === 'boolean', 'a boolean'],
+  ['responseCode', value => typeof value === 'number', 'a number'],
+  ['body', value => typeof value === 'string', 'a text in Base64'],
+  ['headersToAdd', isMap, 'an object'],
+  ['headersToReplace', isMap, 'an object'],
+  ['headersToRemove', value => Array.isArray(value), 'a list'],
+]
+
+/** A decision of the service that is not understood ends the flow: the service may have refused the message. */
+function requireTypes(answer: Answer): void {
+  for (const [member, isRight, expected] of TYPES) {
+    const value = answer[member] ?? null
+    if (value !== null && !isRight(value)) throw failed(`${member} in its answer is not ${expected}`)
+  }
+}
+
+function isFinalStatus(value: number): boolean {
+  return Number.isInteger(value) && value >= 200 && value <= 599
 }
 
 function changeFields(message: Message, answer: Answer, warn: Warn): void {
@@ -190,8 +218,25 @@ function changeFields(message: Message, answer: Answer, warn: Warn): void {
   }
 }
 
+/** RFC 4648 4 and 5, with or without padding. */
+function isBase64(text: string): boolean {
+  const digits = text.replace(/={1,2}$/, '')
+  const isWhole = digits === text ? text.length % 4 !== 1 : text.length % 4 === 0
+  return isWhole && !/[^\w+/-]/.test(digits)
+}
+
+/** Fault of a body without room in the memory. */
+const NO_ROOM = 102533
+
 function replaceBody(message: Message, body: string): void {
-  const bytes = Buffer.from(body, 'base64')
+  const text = body.replace(/\s+/g, '')
+  if (!isBase64(text)) throw failed('the body in its answer is not Base64')
+  const bytes = Buffer.from(text, 'base64')
   const contentType = textOf(message.get('transport', 'content-type'))
-  message.payload = bytes.length === 0 ? null : servicesOf(message).parse(bytes, contentType)
+  try {
+    message.payload = bytes.length === 0 ? null : servicesOf(message).parse(bytes, contentType)
+  } catch (error) {
+    if (!(error instanceof MediationFault) || error.raised.code === NO_ROOM) throw error
+    throw failed(`the body in its answer is not of the type of the message: ${error.raised.cause}`)
+  }
 }
