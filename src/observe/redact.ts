@@ -56,11 +56,18 @@ export function redactUrl(url: string): string {
   return from !== -1 && SUSPICIOUS.test(bare) ? maskParameters(bare, from) : bare
 }
 
+/** A secret by its name, also with escaped quotes, unless it is masked. */
+const NAMED = new RegExp(
+  String.raw`\b(api[_-]?key|\w{0,20}_token|client_secret|password|secret)(\\*["']?\s*:\s*)` +
+    String.raw`(?!\\*["']\*{3}\\*["'](?:[\s,}\]]|$))\S+`,
+  'gi',
+)
+
 /** Redacts free text that may quote a URL or header, such as the message of an error. */
 export function redactText(text: string): string {
   return text
     .replace(/\b(authorization|cookie)(["']?\s*[:=]\s*)[^\r\n]+/gi, `$1$2${MASK}`)
-    .replace(/\b(api[_-]?key|\w{0,20}_token|client_secret|password|secret)(["']?\s*:\s*)\S+/gi, `$1$2${MASK}`)
+    .replace(NAMED, `$1$2${MASK}`)
     .replace(/\b(bearer|basic|digest|negotiate)(\s+)\S{8,}/gi, `$1$2${MASK}`)
     .replace(/(:\/\/)[^/?#\s]*@/g, `$1${MASK}@`)
     .replace(/\S+/g, word => (/[?&;=]/.test(word) && SUSPICIOUS.test(word) ? maskParameters(word, 0) : word))
@@ -81,6 +88,41 @@ const UNGUESSABLE = /(?<![^\s"[\],<>])(?=[^\s"[\],<>\d]{0,64}\d)[^\s"[\],<>]{16}
  * Members `code` and `key` are secret beside members of OAuth, or where their values have the shape of a secret.
  */
 export function redactMembers(text: string): string {
+  return maskMembers(withinStrings(text, 0))
+}
+
+/** An escaped quote: a string with one may be JSON. */
+const ESCAPED_QUOTE = /\\(?:"|u0022)/
+const STRING = /"([^"\\]*(?:\\[\s\S][^"\\]*)*)("|\\?$)/g
+const ESCAPE = /\\(?:u([\da-f]{4})|([\s\S]))/gi
+const CUT_ESCAPE = /\\u[\da-f]{0,3}$/i
+/** Strings within strings. What is deeper is masked unseen. */
+const STRINGS_MAX = 8
+
+/** Masks secret members of JSON that is a string of JSON, as `{"m":"{\\"password\\":\\"x\\"}"}`. */
+function withinStrings(text: string, depth: number): string {
+  if (!ESCAPED_QUOTE.test(text)) return text
+  return text.replace(STRING, (whole, inner: string, end: string) => {
+    if (!ESCAPED_QUOTE.test(inner)) return whole
+    if (depth === STRINGS_MAX) return `"${MASK}"`
+    const json = withoutEscapes(inner)
+    const shown = maskMembers(withinStrings(json, depth + 1))
+    return shown === json ? whole : JSON.stringify(shown).slice(0, end === '"' ? undefined : -1)
+  })
+}
+
+const CONTROLS: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' }
+
+/** The text of a string of JSON, or of the start of one. */
+function withoutEscapes(inner: string): string {
+  return inner
+    .replace(CUT_ESCAPE, '')
+    .replace(ESCAPE, (_, hex: string | undefined, char: string) =>
+      hex === undefined ? (CONTROLS[char] ?? char) : String.fromCharCode(Number.parseInt(hex, 16)),
+    )
+}
+
+function maskMembers(text: string): string {
   const isOAuth = OAUTH_MEMBER.test(text)
   let out = ''
   let from = 0

@@ -182,6 +182,34 @@ const MEMBERS: readonly (readonly [string, string])[] = [
   ['{"api_key":"A1","code":"SplxlOBeZQQYbYS6WxSbIA"}', '{"api_key":"***","code":"***"}'],
   ['{"url":"https://a/b?code=A1&key=B2"}', '{"url":"https://a/b?code=***&key=***'],
 ]
+
+const asText = (json: unknown) => JSON.stringify({ m: JSON.stringify(json), n: 1 })
+
+/** JSON that is text within JSON, as in the envelopes of queues and functions: [text, what is shown of it]. */
+const WITHIN_JSON: readonly (readonly [string, string])[] = [
+  [asText({ password: 's3cr3t', n: 1 }), asText({ password: '***', n: 1 })],
+  [asText({ a: [{ pwd: 1234 }], n: 'x y' }), asText({ a: [{ pwd: '***' }], n: 'x y' })],
+  [asText({ user: 'u', access_token: 's3cr3t' }), asText({ user: 'u', access_token: '***' })],
+  [asText({ otp: { a: 's3cr3t' } }), asText({ otp: '***' })],
+  [asText({ grant_type: 'x', code: 's3cr3t' }), asText({ grant_type: 'x', code: '***' })],
+  [asText({ code: 'A1', key: 'k' }), asText({ code: 'A1', key: 'k' })],
+  [asText(asText({ sig: 's3cr3t' })), asText(asText({ sig: '***' }))],
+  [asText(asText(asText({ sig: 's3cr3t' }))), asText(asText(asText({ sig: '***' })))],
+  ['["{\\u0022pwd\\u0022:\\u0022s3cr3t\\u0022}",1]', '["{\\"pwd\\":\\"***\\"}",1]'],
+  ['{"m":"{\\"pwd\\":\\"s3cr3t', '{"m":"{\\"pwd\\":\\"***\\"'],
+  ['{"m":"{\\"pwd\\":\\"s3cr3t\\', '{"m":"{\\"pwd\\":\\"***\\"'],
+  ['{"m":"say \\"hi\\": you"}', '{"m":"say \\"hi\\": you"}'],
+  [' an odd " before {"m":"{\\"password\\":\\"s3cr3t\\"}"}', ' an odd " before {"m":"{\\"password\\":***'],
+]
+for (const [text, shown] of WITHIN_JSON) {
+  test(`of JSON within ${text} is shown: ${shown}`, () => assert.equal(redactMembers(text), shown))
+}
+
+test('text that is JSON in JSON more than eight times is masked', () => {
+  let text = '{"sig":"s3cr3t"}'
+  for (let level = 0; level < 10; level++) text = JSON.stringify([text])
+  assert.doesNotMatch(redactMembers(text), /s3cr3t/)
+})
 for (const [text, shown] of MEMBERS) {
   test(`of members is shown: ${shown}`, () => assert.equal(redactMembers(text), shown))
 }
@@ -199,6 +227,9 @@ for (const piece of [
   '"code":{',
   '<code>',
   '"key":["a",',
+  '"{\\"pwd\\":\\"',
+  '"\\"',
+  '\\"a\\":',
 ]) {
   test(`members in a long run of ${piece} take linear time`, () => {
     redactMembers(piece.repeat(LONG / piece.length))
