@@ -13,6 +13,11 @@ const BOUNDS: XmlBounds = { bytes: 1024 * 1024, elements: 10_000, depth: 100 }
 const GIVEN_LENGTH_MAX = 200
 /** Comments of the author. */
 const IGNORED = ['description']
+/** Elements of older releases of the reference platform, and what takes their place. */
+const RENAMED: Readonly<Record<string, string>> = {
+  rule: 'write <rewriterule>',
+  suspendDurationOnFailure: 'write <initialDuration>, in milliseconds, within <suspendOnFailure>',
+}
 
 /** The root element of a file. `name`: of that element. Undefined after an error. */
 export async function parseRoot(
@@ -60,6 +65,12 @@ export class ElementParser {
     this.diagnostics.warn(element.where, key, expected, hint)
   }
 
+  /** A warning within the text of an element. `line`: that of the file. */
+  warnInText(element: XmlElement, line: number, expected: string, hint: string): void {
+    const where = element.where.replace(/\d+$/, String(line))
+    this.diagnostics.warn(where, element.qualifiedName, expected, hint)
+  }
+
   checkAttributes(element: XmlElement, known: readonly string[]): void {
     for (const { name } of element.attributes) {
       if (known.includes(name) || IGNORED.includes(name)) continue
@@ -73,8 +84,10 @@ export class ElementParser {
   checkElements(element: XmlElement, known: readonly string[]): void {
     for (const child of element.children) {
       if (known.includes(child.name) && child.namespace === SEQUENCE_NAMESPACE) continue
+      const renamed = Object.hasOwn(RENAMED, child.name) ? RENAMED[child.name]! : ''
       const names = known.length === 0 ? 'it has none' : `known elements are ${known.join(', ')}`
-      this.error(child, '', `is not an element of <${element.name}>`, names)
+      const hint = known.some(name => renamed.includes(`<${name}>`)) ? renamed : names
+      this.error(child, '', `is not an element of <${element.name}>`, hint)
     }
   }
 

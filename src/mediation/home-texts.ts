@@ -9,6 +9,7 @@ import { moduleProblem } from '../config/module-file.ts'
 import { readSource } from '../config/source-file.ts'
 import { parseXml } from '../config/xml.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
+import { javaIn } from './script-java.ts'
 import type { SequencePlan, UsedFile } from './sequence-plan.ts'
 
 /** `problem`: '' where the text was read, else what is wrong, without its subject. */
@@ -105,6 +106,12 @@ async function problemOf({ kind, key }: UsedFile, home: string, texts: HomeTexts
   if (kind === 'module') return moduleProblem(home, key)
   const { text, problem } = await texts.read(key)
   if (kind === 'text' || problem !== '') return problem
+  if (kind === 'script') {
+    const java = javaIn(text)
+    return java === null
+      ? ''
+      : `uses ${java.name} in its line ${java.linesBefore + 1}: Java does not run here; ${java.remedy}`
+  }
   if (kind === 'template') {
     const { templateProblem } = await import('./freemarker/template-parser.ts')
     return templateProblem(text)

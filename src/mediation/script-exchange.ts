@@ -79,7 +79,7 @@ function scriptValue(value: Value): ScriptValue {
 /** Applies what a script has done; false ends the sequence. Throws MediationFault where it failed. */
 export function applyReply(reply: ScriptReply, message: Message, services: TaskServices): boolean {
   if (reply.kind === 'failed') {
-    throw new MediationFault({ code: FAILED, message: NOT_MEDIATED, cause: reply.cause })
+    throw new MediationFault({ code: FAILED, message: NOT_MEDIATED, cause: message.secrets.mask(reply.cause) })
   }
   const changes = JSON.parse(reply.changes) as readonly ScriptChange[]
   if (changes.length > CHANGES_MAX) {

@@ -63,5 +63,5 @@ export type ScriptReply =
       readonly changes: string
       readonly payload: { readonly kind: 'json' | 'xml' | 'text' | 'none'; readonly text: string } | null
     }
-  /** `cause`: class of the error and its place, without any text of a client. */
+  /** `cause`: class of the error, its text where that stands in the script, and its place. */
   | { readonly kind: 'failed'; readonly cause: string }

@@ -18,11 +18,11 @@ export interface Branch {
 }
 
 /**
- * A file of the home that a mediator uses. `module`: an ES module. `text`, `schema`, `template`: the text of a local
- * entry or a file; that of a schema is JSON Schema, that of a template FreeMarker.
+ * A file of the home that a mediator uses. `module`: an ES module. `text`, `script`, `schema`, `template`: the text of
+ * a local entry or a file; that of a script is JavaScript, of a schema JSON Schema, of a template FreeMarker.
  */
 export interface UsedFile {
-  readonly kind: 'module' | 'text' | 'schema' | 'template'
+  readonly kind: 'module' | 'text' | 'script' | 'schema' | 'template'
   /** Path inside the home, or name of a local entry. */
   readonly key: string
   readonly line: number

@@ -103,7 +103,7 @@ async function run(task: ScriptTask): Promise<ScriptReply> {
   }
 }
 
-/** Class of the error, and its place in the script. Its message may hold text of a client. */
+/** Class of the error, its message where that is text of the script alone, and its place in the script. */
 function causeOf(error: unknown, source: ScriptSource): string {
   if (error instanceof Error && error.name === 'ModuleError') return error.message
   // An error of another context is no instance of Error here.
@@ -111,9 +111,26 @@ function causeOf(error: unknown, source: ScriptSource): string {
   const file = source.kind === 'module' ? source.path : source.label
   const at = typeof stack === 'string' ? placeIn(stack, file) : ''
   const what = typeof name === 'string' && /^\w{1,100}$/.test(name) ? name : 'a value'
-  // The text of a syntax error quotes the script alone.
-  const why = what === 'SyntaxError' && error instanceof SyntaxError ? `: ${String(message).slice(0, 200)}` : ''
+  const said = typeof message === 'string' ? message : ''
+  // The text of a syntax error of a module quotes the script alone.
+  const isOfModule = what === 'SyntaxError' && error instanceof SyntaxError
+  const isOfScript = isOfModule || (source.kind !== 'module' && isTextOf(source.text, said))
+  const why = isOfScript ? `: ${said.slice(0, MESSAGE_MAX)}` : ''
   return `the script throws ${what}${why}${at}`
+}
+
+const MESSAGE_MAX = 200
+/** Messages of the engine about a part of the script. */
+const ENGINE_MESSAGES = [
+  /^(.+) is not (?:defined|a function|a constructor|iterable)$/,
+  /^Cannot (?:read|set) properties of (?:undefined|null) \((?:reading|setting) '(.+)'\)$/,
+]
+
+/** What a message quotes stands in the script: other messages may hold text of a client. */
+function isTextOf(script: string, message: string): boolean {
+  const quoted = ENGINE_MESSAGES.map(form => form.exec(message)?.[1]).find(part => part !== undefined) ?? message
+  // The engine leaves out arguments of calls.
+  return quoted !== '' && quoted.split(/(?<=\()\.{3}(?=\))/).every(part => script.includes(part))
 }
 
 function placeIn(stack: string, file: string): string {

@@ -25,6 +25,10 @@ const ROWS: readonly (readonly [string, string])[] = [
     '<script language="js" key="entry"><include key="none"/></script>',
     'one.xml:1: key = none: is neither a local entry nor a file of the home',
   ],
+  [
+    '<script language="js" key="java.js"/>',
+    'one.xml:1: key = java.js: uses Packages in its line 2: Java does not run here; write it in JavaScript',
+  ],
   ['<payloadFactory media-type="text"><format key="entry"/></payloadFactory>', ''],
   ['<payloadFactory template-type="freemarker"><format key="entry"/></payloadFactory>', ''],
   [
@@ -39,6 +43,7 @@ for (const [steps, problem] of ROWS) {
     const home = temporaryHome(t, {
       'a.mjs': 'export const mediate = 1',
       'wrong.ftl': 'a\n<#include "b">',
+      'java.js': '// Packages\nfunction mediate(mc) { return Packages.java }',
       'a.json': '{"type":"object"}',
       'synapse-configs/default/local-entries/entry.xml': '<localEntry key="entry">text</localEntry>',
       'synapse-configs/default/local-entries/bad.xml': '<localEntry key="bad" src="file:x"/>',

@@ -5,7 +5,7 @@ import type { TransferredMessage } from '../../src/mediation/worker-task.ts'
 import { temporaryHome } from '../config/temporary-home.ts'
 import { type GatewayOptions, planGateway } from '../harness/gateway.ts'
 import { eventually } from '../harness/peers.ts'
-import { testRefusals } from '../mediation/test-sequences.ts'
+import { file, parseFile, testRefusals } from '../mediation/test-sequences.ts'
 import { json, messageOf, startWorker, suiteWorker, textOf } from './started-worker.ts'
 
 const script = (code: string) => `<script language="js"><![CDATA[${code}]]></script>`
@@ -170,9 +170,15 @@ const FAILING: readonly (readonly [code: string, fault: number, cause: RegExp])[
   ['var f = function () { Promise.resolve().then(f) }; f()', 102581, /did not end/],
   [`var a = []; for (;;) a.push(new Array(1e5).fill(a.length))`, 102582, /memory|script_mediator_heap_bytes/],
   [`var s = 'xxxxxxxx'; for (;;) s += s`, 102580, /RangeError/],
-  ['\n\nnull.x', 102580, /TypeError, row\d+\.xml:3/],
+  ['\n\nnull.x', 102580, /TypeError: Cannot read properties of null \(reading 'x'\), row\d+\.xml:3/],
   [`throw new Error('text of ' + mc.getPayloadText())`, 102580, /throws Error, row/],
-  ['process.exit(1)', 102580, /ReferenceError/],
+  ['process.exit(1)', 102580, /throws ReferenceError: process is not defined, row\d+\.xml:1/],
+  ['mc.getAxis2MessageContext()', 102580, /throws TypeError: mc\.getAxis2MessageContext is not a function, row/],
+  ['mc.getProperty(1).trim().a', 102580, /throws TypeError: /],
+  ['mc.getServiceLog().a().b', 102580, /throws TypeError: mc\.getServiceLog\(\.\.\.\)\.a is not a function, row/],
+  [`throw new Error('no roles')`, 102580, /throws Error: no roles, row/],
+  [`throw new TypeError(mc.getPayloadText() + ' is not a function')`, 102580, /throws TypeError, row/],
+  ['mc.getPayloadJSON().none[Object.keys(mc.getPayloadJSON())[0]]', 102580, /throws TypeError, row/],
   [`mc.setProperty('a', 1, 'nowhere')`, 102580, /RangeError/],
   [`mc.setPayloadXML('<a>')`, 102520, /./],
   [`mc.setPayloadJSON('{')`, 102580, /SyntaxError/],
@@ -254,6 +260,25 @@ test('a file that is not there, or outside of the home, fails the message with i
     assert.match(result.fault.cause, cause)
   }
 })
+
+/** [code of a script, name of its Java; '' for none] */
+const JAVA: readonly (readonly [code: string, name: string])[] = [
+  ['var s = Packages.java.lang.String(1)', 'Packages'],
+  ['var m = mc.getAxis2MessageContext()', 'mc.getAxis2MessageContext'],
+  ['var h = org.apache.axis2.context.MessageContext.TRANSPORT_HEADERS', 'org.apache'],
+  ['importPackage(Packages.java.util)', 'importPackage'],
+  ['/* Packages */ var a = "importPackage" // java.lang', ''],
+  ['var a = { java: 1 }; mc.setProperty("a", a.java.b)', ''],
+]
+
+for (const [code, name] of JAVA) {
+  test(`the script ${code} is ${name === '' ? 'no Java' : `told to use ${name}`}`, async () => {
+    const { errors, warnings } = await parseFile(file(`<script>\n${code}</script>`))
+    assert.deepEqual(errors, [])
+    if (name === '') assert.deepEqual(warnings, [])
+    else assert.ok(warnings[0]?.startsWith(`one.xml:2: script: uses ${name}: Java does not run here (write`), name)
+  })
+}
 
 testRefusals([
   ['<script language="groovy">1</script>', 'script/language = groovy: is not supported'],

@@ -8,6 +8,7 @@ import type { XmlElement } from '../../config/xml.ts'
 import { servicesOf } from '../backend-calls.ts'
 import { mediator } from '../mediator.ts'
 import { applyReply, scriptTask } from '../script-exchange.ts'
+import { javaIn } from '../script-java.ts'
 import type { ScriptSource } from '../script-task.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
 
@@ -73,6 +74,9 @@ function inline(element: XmlElement, parser: SequenceParser): ScriptSettings | u
   }
   const { line } = element
   const broken = syntaxErrorOf(text, line)
+  const java = javaIn(text)
+  if (java !== null)
+    parser.warnInText(element, line + java.linesBefore, `uses ${java.name}: Java does not run here`, java.remedy)
   if (broken === '') return { kind: 'inline', text, line }
   return parser.error(element, '', `is no JavaScript: ${broken}`, 'correct it; literals of XML (E4X) are texts: "<a/>"')
 }
@@ -103,7 +107,7 @@ function parseIncludes(element: XmlElement, parser: SequenceParser): readonly st
     parser.checkNoText(child)
     const key = parser.required(child, 'key')
     if (key === undefined) return []
-    parser.uses(child, 'text', key)
+    parser.uses(child, 'script', key)
     return [key]
   })
 }
@@ -120,7 +124,7 @@ function ofKey(element: XmlElement, includes: readonly string[], parser: Sequenc
     return parser.error(element, 'function', 'is not the name of a function', 'for example mediate', name)
   }
   const isModule = key.endsWith('.mjs')
-  parser.uses(element, isModule ? 'module' : 'text', key)
+  parser.uses(element, isModule ? 'module' : 'script', key)
   return isModule ? { kind: 'module', key, function: name } : { kind: 'entry', key, function: name, includes }
 }
 
