@@ -116,7 +116,6 @@ test('a text beyond 1 MiB is not a valid value', async () => {
 const REFUSED: readonly (readonly [string, string])[] = [
   ['<property value="1"/>', 'property/name: is missing'],
   ['<property name="a"/>', 'property/value: expected either value or expression'],
-  ['<property name="a" value="1" expression="1"/>', 'property/value: expected either value or expression'],
   [
     '<property name="a" value="1" scope="registry"/>',
     'property/scope = registry: expected one of default, synapse, axis2, axis2-client, transport',
@@ -168,6 +167,14 @@ for (const scope of ['axis2', 'axis2-client', 'default']) {
     )
   })
 }
+
+test('value wins beside expression, which is a warning', async () => {
+  const step = '<property name="a" value="1" expression="//b"/>'
+  const { errors, warnings } = await parseFile(file(step))
+  const said = 'property/expression: has no effect beside value, which wins (remove one of them)'
+  assert.deepEqual([errors, warnings], [[], [`one.xml:1: ${said}`]])
+  assert.equal((await run(step)).message.get('default', 'a'), '1')
+})
 
 test('the steering properties of the scope default are warnings too', async () => {
   const names = ['PRESERVE_WS_ADDRESSING', 'preserveProcessedHeaders', 'disableAddressingForOutMessages']

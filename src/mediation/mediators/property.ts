@@ -162,7 +162,10 @@ function readValue(element: XmlElement, parser: SequenceParser): PropertyValue |
     if (type === 'OM' && isAlone) return { type, from: parser.tree(inner), pattern, group }
     return parser.error(inner, '', 'is allowed as the value of type OM only', 'use value or expression')
   }
-  const from = parser.valueOrExpression(element)
+  const hasBoth = element.has('value') && element.has('expression')
+  if (hasBoth) parser.warn(element, 'expression', 'has no effect beside value, which wins', 'remove one of them')
+  const value = { kind: 'literal', value: element.attribute('value') } as const
+  const from = hasBoth ? value : parser.valueOrExpression(element)
   if (from === undefined) return undefined
   if (from.kind === 'literal' && pattern === '' && !isOfType(from.value, type)) {
     return parser.error(element, 'value', `is not a valid ${type}`, 'correct value or type', String(from.value))
