@@ -21,6 +21,11 @@ function visibleUrlViolation(url: string): Violation | undefined {
   if (authority.includes('@')) return ['must not hold a user or password', 'remove what stands before the "@"']
   if (rest === '#') return ['must not hold a fragment', 'remove the "#" and what follows']
   if (rest === '?') return ['must not hold a query', 'the query of each request is passed on unchanged']
+  if (/\{\+?uri\.var\./.test(url)) {
+    const remedy =
+      'write endpoint_type: default, and <send> with <http uri-template="…"> in a sequence of the request flow'
+    return ['has a variable, which endpoints of APIs do not take', remedy]
+  }
   // The URL parser drops tabs and line ends and repairs much else; a URL that needs repair is refused.
   const parsed = /[\s\\]/.test(url) ? null : URL.parse(url)
   if (parsed === null || authority === '' || !hasValidPort(authority) || !HOST.test(parsed.hostname)) {

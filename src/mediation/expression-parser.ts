@@ -9,6 +9,7 @@ import { CHARSETS, EXTENSIONS, FUNCTIONS, FUNCTIONS_NAMESPACE, SEQUENCE_NAMESPAC
 import { jsonPathError } from './json-path-text.ts'
 import { type ReadScope, SCOPE_PREFIXES, SCOPES } from './message.ts'
 import { isSystemProperty, isVariableName, SYSTEM_PROPERTIES } from './outer-values.ts'
+import { VALUE_FUNCTIONS } from './value-functions.ts'
 import { parseValueExpression } from './value-expression-parser.ts'
 import { ExpressionError, withoutPrefixes, withQuotedPaths } from './xpath-text.ts'
 
@@ -243,13 +244,15 @@ export class ExpressionParser {
   #functionName(qualified: string, state: Parse): string {
     const at = qualified.indexOf(':')
     const name = qualified.slice(at + 1)
+    if (name === 'vault-lookup')
+      throw new ExpressionError('vault-lookup() has no vault to read', "write get-property('env', 'NAME')")
     const namespace = at === -1 ? '' : namespaceOfFunction(qualified.slice(0, at), state)
     const isExtension = EXTENSIONS.includes(name)
     const isXPath = !isExtension && (Object.hasOwn(FUNCTIONS, name) || Object.hasOwn(NODE_FUNCTIONS, name))
     if (namespace === '' && (isExtension || isXPath)) return name
     if (namespace === SEQUENCE_NAMESPACE && isExtension) return name
     if (namespace === FUNCTIONS_NAMESPACE && isXPath) return name
-    throw new ExpressionError(`there is no function ${qualified}()`, 'see the functions of the sequence language')
+    throw new ExpressionError(`there is no function ${qualified}()`, knownFunctions(name))
   }
 
   #getProperty(of: readonly Expression[], state: Parse): Expression {
@@ -331,6 +334,12 @@ function attempt(read: () => Expression): ParsedExpression {
     if (error instanceof ExpressionError) return { why: error.message, hint: error.hint }
     throw error
   }
+}
+
+function knownFunctions(name: string): string {
+  if (Object.hasOwn(VALUE_FUNCTIONS, name)) return `write it as \${${name}(…)}`
+  const known = [...Object.keys(FUNCTIONS), ...Object.keys(NODE_FUNCTIONS), 'get-property', 'json-eval']
+  return `known functions are ${known.join(', ')}`
 }
 
 function arity(name: string): readonly [least: number, most: number] {

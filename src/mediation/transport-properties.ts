@@ -31,7 +31,7 @@ export const WITHOUT_EFFECT: Readonly<Record<string, string>> = {
   'FORCE_HTTP_1.0': 'remove it: backends get HTTP/1.1',
   NO_KEEPALIVE: 'remove it: the keys of [transport.passthru_http] limit idle connections',
   POST_TO_URI: 'remove it: a forward proxy is a key of [transport.passthru_http]',
-  REQUEST_HOST_HEADER: 'remove it: the Host field is that of the endpoint',
+  REQUEST_HOST_HEADER: 'set the field Host in the scope transport',
   COPY_CONTENT_LENGTH_FROM_INCOMING: 'remove it: the length of an unchanged body stays',
   HTTP_ETAG: 'set the field ETag in the scope transport',
   ClientApiNonBlocking: 'remove it: nothing blocks',

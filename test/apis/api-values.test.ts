@@ -229,6 +229,8 @@ for (const [from, to, error] of INVALID) {
 
 const NO_HOST = 'must name a host, and a port from 1 to 65535 if any (for example http://backend.example:8080/base)'
 
+const IN_SEQUENCE =
+  '(write endpoint_type: default, and <send> with <http uri-template="…"> in a sequence of the request flow)'
 /** [URL, the error, how the error shows the URL if it differs]. */
 const URLS: readonly (readonly [url: string, error: string, shown?: string])[] = [
   ['ftp://h/', 'must be an http, https, ws or wss URL (for example http://backend.example:8080/base)'],
@@ -236,6 +238,7 @@ const URLS: readonly (readonly [url: string, error: string, shown?: string])[] =
   ['http:/h', 'must be an http, https, ws or wss URL (for example http://backend.example:8080/base)'],
   ['http://u:geheim@h/', 'must not hold a user or password (remove what stands before the "@")', 'http://(set)@h/'],
   ['wss://u:geheim@h/', 'must not hold a user or password (remove what stands before the "@")', 'wss://(set)@h/'],
+  ['http://h/{uri.var.id}/b', 'has a variable, which endpoints of APIs do not take ' + IN_SEQUENCE],
   ['http://h/a#b', 'must not hold a fragment (remove the "#" and what follows)'],
   [
     'http://h/a?key=geheim',

@@ -65,6 +65,11 @@ const STEPS: readonly (readonly [string, ...string[]])[] = [
   ['<drop>text</drop>', 'drop: contains text, which has no effect (remove the text)'],
   ['<drop><log/></drop>', 'log: is not an element of <drop> (it has none)'],
   ['<drop am:level="full"/>', 'drop/am:level: is an unknown attribute (it has none)'],
+  [
+    '<rewrite><rule/></rewrite>',
+    'rule: is not an element of <rewrite> (write <rewriterule>)',
+    'rule/action: is missing',
+  ],
   ['<send><log/></send>', 'log: is not an element of <send>'],
   ['<sequence/>', 'sequence/key: is missing (add it)'],
   ['<sequence key="{$ctx}"/>', 'sequence/key = $ctx: there is no variable $ctx'],

@@ -85,6 +85,14 @@ test('an edited module is loaded again', async t => {
 
 testRefusals([
   ['<class name="org.example.Order"/>', 'class/name = org.example.Order: is a Java class'],
+  [
+    '<class name="a.XMLSchemaValidator"/>',
+    'class/name = a.XMLSchemaValidator: is a Java class, which does not run here (attach the policy xmlThreatProtector',
+  ],
+  [
+    '<class name="a.APIMgtFaultHandler"/>',
+    'class/name = a.APIMgtFaultHandler: is a Java class, which does not run here (remove it: log and metrics',
+  ],
   ['<class name="order.txt"/>', 'class/name = order.txt: is not the file of an ES module'],
   ['<class/>', 'class/name: is missing'],
 ])

@@ -22,6 +22,15 @@ interface ClassSettings {
 
 const FAILED = 102580
 const LOG_MAX = 8192
+const AS_MODULE = 'write it as an ES module in the configuration folder, and name its file: mediators/order.mjs'
+/** Classes that the reference platform comes with, and what takes their place. */
+const OF_THE_PLATFORM: Readonly<Record<string, string>> = {
+  APIMgtFaultHandler: 'remove it: log and metrics have each fault',
+  APIMgtResponseHandler: 'remove it: log and metrics have each response',
+  JsonSchemaValidator: 'attach the policy jsonThreatProtector, and remove it',
+  XMLSchemaValidator: 'attach the policy xmlThreatProtector, and remove it',
+  RegularExpressionProtector: 'attach the policy regularExpressionThreatProtector, and remove it',
+}
 
 export const classMediator = mediator<ClassSettings>({
   name: 'class',
@@ -32,7 +41,8 @@ export const classMediator = mediator<ClassSettings>({
     const path = parser.required(element, 'name')
     if (path === undefined) return undefined
     if (isJavaClass(path)) {
-      const hint = 'write it as an ES module in the configuration folder, and name its file: mediators/order.mjs'
+      const known = path.slice(path.lastIndexOf('.') + 1)
+      const hint = Object.hasOwn(OF_THE_PLATFORM, known) ? OF_THE_PLATFORM[known]! : AS_MODULE
       return parser.error(element, 'name', 'is a Java class, which does not run here', hint, path)
     }
     if (!/\.m?js$/.test(path)) {
