@@ -203,28 +203,43 @@ test('a synchronous handler that a call of the system blocks is named, and its r
   rmSync(folder, { recursive: true })
 })
 
-for (const [what, name, call, phase, status] of [
+/** [where the function is from, its name, a call of it, the phase that calls it, status of the exchange] */
+const WAITS = [
   ['an import', 'execSync', "execSync('sleep 60')", 'request', 500],
   ['an import', 'execFileSync', "execFileSync('sleep', ['60'])", 'response', 200],
   ['an import', 'spawnSync', "spawnSync('sleep', ['60'])", 'end', 200],
   ['a copy of its load', 'execSync', "copy('sleep 60')", 'request', 500],
   ['a copy of the module', 'execSync', "all.execSync('sleep 60')", 'request', 500],
-] as const) {
-  test(`a synchronous handler that calls ${what} of ${name} in ${phase} fails at once, with the remedy`, async () => {
-    const gateway = await startWith(`import * as all from 'node:child_process'
+] as const
+
+/** A gateway with a handler for each row, which is named as its place. */
+let waiters: Promise<RunningGateway> | undefined
+function waitersStarted(): Promise<RunningGateway> {
+  const modules = WAITS.map(([, , call, phase], row) => {
+    const code = `import * as all from 'node:child_process'
       import { execSync, execFileSync, spawnSync } from 'node:child_process'
       export const synchronous = true
       const copy = execSync
       const loaded = execSync('echo loaded').toString().trim()
-      export function ${phase}(view) { if (view.target.includes('bad')) ${call} }`)
+      export function ${phase}(view) { if (view.target.endsWith('/bad${row}')) ${call} }`
+    return [`h${row}`, code]
+  })
+  waiters ??= startWithAll(Object.fromEntries(modules))
+  return waiters
+}
+
+for (const [row, [what, name, , phase, status]] of WAITS.entries()) {
+  test(`a synchronous handler that calls ${what} of ${name} in ${phase} fails at once, with the remedy`, async () => {
+    const gateway = await waitersStarted()
     const [client, other] = [await dial(gateway), await dial(gateway)]
-    client.send('GET /t/bad HTTP/1.1\r\nHost: a\r\n\r\n')
+    client.send(`GET /t/bad${row} HTTP/1.1\r\nHost: a\r\n\r\n`)
     const { status: given, body } = await takeResponse(client)
     assert.equal(given, status)
     if (phase === 'request') assert.match(body, /102590/)
-    const [line, handler, when] = await gateway.program.err.until(FAILED)
-    assert.deepEqual([handler, when], ['h', phase])
-    assert.match(line!, new RegExp(`"CAUSE_OF_ERROR":"${name} would stop this reactor .*synchronous`))
+    const failed = new RegExp(`.*"HANDLER":"h${row}","PHASE":"([^"]*)".*"msg":"handler failed"`)
+    const [line, when] = await gateway.program.err.until(failed)
+    assert.equal(when, phase)
+    assert.match(line, new RegExp(`"CAUSE_OF_ERROR":"${name} would stop this reactor .*synchronous`))
     assert.deepEqual([await ask(client), await ask(other)], [200, 200])
     assert.doesNotMatch(gateway.program.err.text, /reactor died|handler isolated/)
   })
