@@ -11,16 +11,13 @@ import type { Message } from '../mediation/message.ts'
 export function fillFaultMessage(
   message: Message,
   exchange: Exchange,
-  { code, status, message: faultMessage, description }: FaultDetails,
+  details: FaultDetails,
   nextAccessMs: number,
   failure: Failure | null,
   format: FaultFormat,
 ): void {
-  message.set('default', 'ERROR_CODE', code)
-  message.set('default', 'ERROR_MESSAGE', faultMessage)
-  message.set('default', 'ERROR_DETAIL', description)
-  // The cause from the log. It may name backends, so no default sequence shows it.
-  message.set('default', 'ERROR_EXCEPTION', failure === null ? '' : failure.cause)
+  const { status } = details
+  describeFailure(message, details, failure)
   message.set('default', 'CUSTOM_HTTP_SC', status)
   message.set('default', 'HTTP_RESPONSE_STATUS_CODE', status)
   message.set('axis2', 'HTTP_SC', status)
@@ -30,6 +27,19 @@ export function fillFaultMessage(
   if (nextAccessMs > 0) message.set('default', 'NEXT_ACCESS_UTC_TIME', utcText(nextAccessMs))
   describeRequest(message, exchange)
   describeCors(message, exchange)
+}
+
+/** Sets the properties by which every sequence reads a fault. */
+export function describeFailure(
+  message: Message,
+  { code, message: faultMessage, description }: FaultDetails,
+  failure: Failure | null,
+): void {
+  message.set('default', 'ERROR_CODE', code)
+  message.set('default', 'ERROR_MESSAGE', faultMessage)
+  message.set('default', 'ERROR_DETAIL', description)
+  // The cause from the log. It may name backends, so no default sequence shows it.
+  message.set('default', 'ERROR_EXCEPTION', failure === null ? '' : failure.cause)
 }
 
 /** Sets the properties of a fault that a sequence has raised: fault flows read them as they were raised. */

@@ -11,10 +11,10 @@ import { FAULT } from './error-codes.ts'
 import { type FaultDetails, faultDetails, reasonPhrase } from './fault-details.ts'
 import { faultFormat, prefersTextXml } from './fault-format.ts'
 import { withVaryAccept, linesAbsentFrom, linesWithout } from './response-fields.ts'
-import { describeRaised, describeThreat, fillFaultMessage } from './fault-message.ts'
+import { describeFailure, describeRaised, describeThreat, fillFaultMessage } from './fault-message.ts'
 import { capturedValue } from '../http1/captured-fields.ts'
 import { encoded } from '../http1/writer.ts'
-import { completeFault, type FormattedResponse, formatResponse } from '../mediation/formatter.ts'
+import { ACCEPTED, completeFault, type FormattedResponse, formatResponse } from '../mediation/formatter.ts'
 import { Message } from '../mediation/message.ts'
 import type { CompiledSequences } from '../mediation/compiled-sequences.ts'
 import { textOf } from '../mediation/value.ts'
@@ -134,6 +134,37 @@ export class FaultResponder {
       return true
     } catch (error) {
       this.#reportUnused(names.join(', '), `failed: ${String(error)}`)
+      return false
+    }
+  }
+
+  /**
+   * Answers by the onError of a `<send>` whose endpoint has failed. Returns false where it leaves no response: then the
+   * fault is worded as any other one.
+   */
+  respondByOnError(
+    exchange: Exchange,
+    { refusal, failure }: PendingFault,
+    sequences: CompiledSequences,
+    onError: string,
+    state: MessageState,
+  ): boolean {
+    const message = new Message(field => capturedValue(exchange.captured, field))
+    message.restore(state)
+    describeFailure(message, faultDetails(refusal, failure), failure)
+    if (tracer !== null) tracer.note(exchange, 'fault', `${refusal.code}, onError ${onError}`)
+    try {
+      const ending = sequences.runToEnd([onError], message)
+      if (ending === 'drops') this.sendFormatted(exchange, ACCEPTED, refusal)
+      else if (ending === 'responds' || message.outcome === 'sent') {
+        this.sendFormatted(exchange, formatResponse(message, this.#report), refusal)
+      } else {
+        if (ending !== 'continues') this.#reportUnused(onError, `it ended as "${String(ending)}", without a response`)
+        return false
+      }
+      return true
+    } catch (error) {
+      this.#reportUnused(onError, `failed: ${String(error)}`)
       return false
     }
   }

@@ -147,6 +147,10 @@ export class CompiledSequences {
       compileExpression: expression => compileExpression(expression, cause => this.#warn(location, cause)),
       runSequence: (key, message, onError = '') => this.#guarded(onError, message, () => this.#run(key, message)),
       parametersOf: key => this.#parametersOf(key),
+      handleFailure: (message, error) => {
+        if (message.sentOnError === '') throw error
+        return this.#fail(message.sentOnError, message, error)
+      },
       hasSequence: key => this.has(key),
       define: run => {
         const name = `${plan.name}, sequence ${this.#inner.size + 1}`
@@ -190,13 +194,18 @@ export class CompiledSequences {
     return this.#home.#parametersOf(name)
   }
 
-  /** Calls `run`, and the sequence `onError` where `run` fails; '' for none. */
+  /** Calls `run`, and the sequence `onError` where `run`, or what it sends, fails; '' for none. */
   #guarded(onError: string, message: Message, run: () => ReturnType<Run>): ReturnType<Run> {
     if (onError === '') return run()
     const fail = (error: unknown) => this.#fail(onError, message, error)
+    const end = (goesOn: boolean): boolean => {
+      // The innermost one, which ends first, stays.
+      if (message.outcome === 'sent' && message.sentOnError === '') message.sentOnError = onError
+      return goesOn
+    }
     try {
       const goesOn = run()
-      return goesOn instanceof Promise ? goesOn.catch(fail) : goesOn
+      return goesOn instanceof Promise ? goesOn.then(end, fail) : end(goesOn)
     } catch (error) {
       return fail(error)
     }

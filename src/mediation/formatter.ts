@@ -19,6 +19,8 @@ export interface FormattedResponse {
   readonly body: string
 }
 
+/** The acknowledgement of a dropped message (as on the reference platform). */
+export const ACCEPTED: FormattedResponse = { status: 202, reason: undefined, lines: '', body: '' }
 /** Longer bodies are dropped. */
 const BODY_BYTES_MAX = 1024 * 1024
 /** Bytes of all header lines together. */

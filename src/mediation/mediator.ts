@@ -30,6 +30,8 @@ export interface CompileContext {
   runSequence(name: string, message: Message, onError?: string): ReturnType<Run>
   /** Parameters of a template by the name of its plan; empty for none. */
   parametersOf(name: string): readonly TemplateParameter[]
+  /** Runs the onError of a `<send>` that has failed; throws the error where there is none. Returns as `Run` does. */
+  handleFailure(message: Message, error: unknown): ReturnType<Run>
   /** Tells whether `runSequence` finds the sequence. */
   hasSequence(name: string): boolean
   /** Makes a sequence that a task can name; returns its name, the same in every thread. */

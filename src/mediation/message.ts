@@ -128,6 +128,8 @@ export class Message {
   fault: RaisedFault | null = null
   /** Endpoint that `send` has chosen; '' for that of the API. */
   endpoint = ''
+  /** Sequence that runs where the endpoint of `send` fails; '' for none. */
+  sentOnError = ''
   /** The message is a backend's response. */
   isFromBackend = false
   /** The sequence has read values that differ by request: another request may get another response. */
@@ -418,6 +420,7 @@ export class Message {
     this.steps = Math.max(this.steps, other.steps)
     this.outcome = other.outcome
     this.endpoint = other.endpoint
+    this.sentOnError = other.sentOnError
     this.fault = other.fault
   }
 

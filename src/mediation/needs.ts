@@ -24,7 +24,7 @@ export function needsOf(sequences: readonly string[], lookup: SequenceLookup): F
     visited.add(name)
     if (plan === undefined) return 'nothing'
     const needs = steps(plan.steps)
-    const needsHandler = plan.onError !== '' && (needs === 'worker' || raisesFault(plan, lookup))
+    const needsHandler = plan.onError !== '' && (needs === 'worker' || mayFail(plan, lookup))
     return needsHandler ? mostOf(needs, sequence(plan.onError)) : needs
   }
   const steps = (plans: readonly MediatorPlan[]): FlowNeeds => mostOf(...plans.map(step))
@@ -38,8 +38,8 @@ export function needsOf(sequences: readonly string[], lookup: SequenceLookup): F
   return mostOf(...sequences.map(sequence))
 }
 
-/** Over heads alone only `<throwError>` fails, and `<call-template>` without a value, here or in what it runs. */
-function raisesFault(plan: SequencePlan, lookup: SequenceLookup): boolean {
+/** Over heads alone few mediators fail; they may stand in what the sequence runs. */
+function mayFail(plan: SequencePlan, lookup: SequenceLookup): boolean {
   const plans = new Set([plan])
   for (const { calls } of plans) {
     for (const name of calls) {
@@ -47,13 +47,16 @@ function raisesFault(plan: SequencePlan, lookup: SequenceLookup): boolean {
       if (called !== undefined) plans.add(called)
     }
   }
-  return [...plans].some(({ steps }) => mayFail(steps))
+  return [...plans].some(({ steps }) => holdsFailing(steps))
 }
 
-function mayFail(settings: unknown): boolean {
+/** `send`: the backend fails. `call-template`: a value is missing. */
+const FAILING = ['throwError', 'call-template', 'send']
+
+function holdsFailing(settings: unknown): boolean {
   if (typeof settings !== 'object' || settings === null) return false
-  if ('mediator' in settings && ['throwError', 'call-template'].includes(String(settings.mediator))) return true
-  return Object.values(settings).some(mayFail)
+  if ('mediator' in settings && FAILING.includes(String(settings.mediator))) return true
+  return Object.values(settings).some(holdsFailing)
 }
 
 function expressionNeeds(expression: Expression): FlowNeeds {

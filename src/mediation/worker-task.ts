@@ -79,6 +79,8 @@ export interface FlowTask {
   readonly trace?: TraceLink
   /** The result says which properties the flow leaves; left out: no trace collects them. */
   readonly collects?: true
+  /** The sequence is the onError of a `<send>` that has failed: where it ends without an answer, the fault goes on. */
+  readonly isOnError?: true
   /** Copies that the task may make, of a task in the background; left out: as many as a message of a client. */
   readonly copiesMax?: number
 }
@@ -99,6 +101,8 @@ export type FlowResult = { readonly left?: string } & (
       readonly kind: 'continues' | 'responds' | 'loops'
       readonly message: TransferredMessage
       readonly endpoint: string
+      /** Sequence that runs where the endpoint fails; left out: none. */
+      readonly onError?: string
     }
   | { readonly kind: 'drops' }
   | { readonly kind: 'faults'; readonly fault: RaisedFault; readonly state: MessageState }

@@ -186,7 +186,15 @@ export class ReactorMediation {
       fault: (exchange, fault) => this.#services.refuseRaised(exchange, fault),
     } satisfies ConstructorParameters<typeof HeadMediation>[4]
     if (needsOnlyHeads(mediation)) {
-      return new HeadMediation(mediation, `${name}:${version}`, sequences, contexts.plain, answers)
+      return new HeadMediation(
+        mediation,
+        `${name}:${version}`,
+        sequences,
+        contexts.plain,
+        answers,
+        (exchange, fault, onError, state) =>
+          pipeline().faults.respondByOnError(exchange, fault, sequences, onError, state),
+      )
     }
     return new WorkerMediation(
       api,

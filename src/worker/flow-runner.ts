@@ -188,6 +188,8 @@ class Flow {
   run(): FlowEnd | Promise<FlowEnd> {
     const { api, sequences, message: transferred } = this.#task
     const message = this.#received(transferred, false)
+    // `<send>` of an onError answers the client, or asks another endpoint.
+    if (this.#task.isOnError) message.isFromBackend = true
     const own = message.bodySource
     const kind = this.#sequences.of(api).runToEnd(sequences, message)
     return kind instanceof Promise ? this.#endLater(kind, message, own) : this.#end(kind, message, own)
@@ -203,11 +205,17 @@ class Flow {
     if (this.#task.flow === 'request' && isAccepted(message, kind)) return this.#accept(kind, message)
     const left = this.#task.collects === true ? { left: leftProperties(message) } : {}
     if (kind === 'drops') return plain({ kind, ...left })
-    if (this.#task.flow === 'fault') completeFault(message)
+    if (this.#task.isOnError && message.outcome === 'sent') {
+      message.outcome = 'responded'
+      return this.#end('responds', message, own)
+    }
+    if (this.#task.flow === 'fault' && !this.#task.isOnError) completeFault(message)
     if (kind === 'faults') return plain({ ...faultResult(message.fault!, message), ...left })
     try {
       const { value, transfer } = withOwnBuffer(this.#transferred(message, own, false))
-      return { value: { kind, message: value, endpoint: message.endpoint, ...left } satisfies FlowResult, transfer }
+      const { endpoint, sentOnError: onError } = message
+      const result = { kind, message: value, endpoint, ...left } satisfies FlowResult
+      return { value: onError === '' ? result : { ...result, onError }, transfer }
     } catch (error) {
       if (!(error instanceof MediationFault)) throw error
       return plain({ ...faultResult(error.raised, message), ...left })

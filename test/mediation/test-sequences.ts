@@ -63,11 +63,17 @@ export function testRefusals(rows: readonly (readonly [steps: string, expected: 
   }
 }
 
-/** Plan of steps, or of the text of a template, without errors, as a reactor gets it. */
+/** Plan of steps, of a whole sequence with onError, or of a template, without errors, as a reactor gets it. */
 export async function planOf(steps: string, name = 'one'): Promise<SequencePlan> {
-  const parsed = await parseFile(steps.startsWith('<template') ? templateFile(steps) : file(steps, name), name)
+  const parsed = await parseFile(textOfFile(steps, name), name)
   assert.deepEqual(parsed.errors, [])
   return structuredClone(parsed.plan!)
+}
+
+function textOfFile(steps: string, name: string): string {
+  if (steps.startsWith('<template')) return templateFile(steps)
+  if (!steps.startsWith('<sequence onError=')) return file(steps, name)
+  return steps.replace('<sequence', `<sequence ${DECLARATIONS} name="${name}"`)
 }
 
 interface Given {

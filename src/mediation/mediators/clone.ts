@@ -139,9 +139,15 @@ export function compileTarget(
     const name = goesOn ? (endpoint?.name ?? '') : sentTo(copy)
     if (name !== '') {
       if (goesOn) applyFormat(copy, endpoint!.form)
-      copy.becomeResponse(await callBackend(copy, { name }, false))
       copy.outcome = 'ended'
       copy.endpoint = ''
+      try {
+        copy.becomeResponse(await callBackend(copy, { name }, false))
+      } catch (error) {
+        await context.handleFailure(copy, error)
+        if (copy.fault === null) return false
+        throw error
+      }
       const services = servicesOf(copy)
       if (gather === null && services.flow === 'request') return services.respond(copy)
       if (gather === null && !goesOn) {

@@ -25,10 +25,20 @@ export interface ApiMediation {
   refuse(exchange: Exchange, fault: PendingFault): boolean
 }
 
+/** Takes the onError of the `<send>` whose endpoint has failed; '' for none, and for other faults. */
+export function takeOnError({ mediation }: Exchange, { failure }: PendingFault): string {
+  if (failure === null || mediation?.onError === undefined) return ''
+  const { onError } = mediation
+  mediation.onError = ''
+  return onError
+}
+
 /** Mediation of one exchange, made when the first flow of the exchange runs. */
 export interface ExchangeMediation {
   /** Properties and variables that one flow leaves for the next. */
   state: MessageState
+  /** Sequence that runs where the endpoint of a `<send>` fails, until its response begins; '' or left out: none. */
+  onError?: string
   /** Checks the messages of the tunnel; null or left out: nothing does. */
   readonly messages?: MessageCheck | null
   /** The exchange is over, whatever its outcome: releases what the mediation holds. */

@@ -1,5 +1,5 @@
 /** The task of a worker for an exchange, and the meaning of its result for the head of a request. */
-import { describeRaised, fillFaultMessage } from '../../faults/fault-message.ts'
+import { describeFailure, describeRaised, fillFaultMessage } from '../../faults/fault-message.ts'
 import { callerProperty, describeRequest } from '../exchange/request-properties.ts'
 import { faultDetails } from '../../faults/fault-details.ts'
 import { faultFormat } from '../../faults/fault-format.ts'
@@ -8,12 +8,13 @@ import { type FieldKinds, KIND } from '../../http1/field-kinds.ts'
 import type { FlowPlan } from '../../mediation/flow-plan.ts'
 import { Message } from '../../mediation/message.ts'
 import { maskedBy } from '../../mediation/secret-values.ts'
-import type {
-  FlowTask,
-  MessageState,
-  TaskGathering,
-  TransferredBody,
-  TransferredMessage,
+import {
+  type FlowTask,
+  type MessageState,
+  NO_STATE,
+  type TaskGathering,
+  type TransferredBody,
+  type TransferredMessage,
 } from '../../mediation/worker-task.ts'
 import type { PendingFault } from '../exchange/api-mediation.ts'
 import type { Exchange } from '../exchange/exchange.ts'
@@ -71,6 +72,19 @@ export function faultState(exchange: Exchange, state: MessageState, fault: Pendi
   return message.state()
 }
 
+/** The state of the onError of a `<send>` that has failed: that of its flow, and what sequences read of a fault. */
+export function onErrorState(
+  exchange: Exchange,
+  state: MessageState,
+  { refusal, failure }: PendingFault,
+): MessageState {
+  const message = new Message(() => undefined)
+  if (state === NO_STATE) describeRequest(message, exchange)
+  message.restore(state)
+  describeFailure(message, faultDetails(refusal, failure), failure)
+  return message.state()
+}
+
 /** The gateway's own lines of a fault, by their names. */
 export function linesOfFault({ retryAfterS }: Exchange, { refusal: { lines } }: PendingFault): Fields {
   return fieldsIn(retryAfterS === 0 ? lines : `${lines}Retry-After: ${retryAfterS}\r\n`)
@@ -93,9 +107,14 @@ export interface TaskOptions {
   readonly trace: TraceLink | null
   /** As of FlowTask. */
   readonly collects: boolean
+  /** As of FlowTask. */
+  readonly isOnError: boolean
 }
 
-const NO_OPTIONS: TaskOptions = { gathering: null, own: 0, calls: null, trace: null, collects: false }
+const NO_OPTIONS: TaskOptions = {
+  ...{ gathering: null, own: 0, calls: null, trace: null },
+  ...{ collects: false, isOnError: false },
+}
 
 /**
  * The task that runs a flow. The bytes of a body are a copy: the reactor keeps its own until the flow has read it.
@@ -107,11 +126,12 @@ export function flowTask(
   head: MessageHead,
   body: HeldBody,
   state: MessageState,
-  { gathering, own, calls, trace, collects }: TaskOptions = NO_OPTIONS,
+  { gathering, own, calls, trace, collects, isOnError }: TaskOptions = NO_OPTIONS,
 ): FlowTask {
   const message = { ...head, body: transferred(body), state }
   const task = { kind: 'flow', api, flow, sequences, message } as const
-  if (gathering === null && own === 0 && calls === null && trace === null && !collects) return task
+  const isPlain = gathering === null && own === 0 && calls === null && trace === null
+  if (isPlain && !collects && !isOnError) return task
   return {
     ...task,
     ...(gathering === null ? {} : { gathering }),
@@ -119,6 +139,7 @@ export function flowTask(
     ...(calls === null ? {} : { calls }),
     ...(trace === null ? {} : { trace }),
     ...(collects ? { collects } : {}),
+    ...(isOnError ? { isOnError } : {}),
   }
 }
 

@@ -13,7 +13,7 @@ import { arena } from '../../http1/llhttp.ts'
 import { type StrippedKinds, strippedKinds } from '../../http1/rewrite.ts'
 import type { CompiledSequences } from '../../mediation/compiled-sequences.ts'
 import type { FlowPlan } from '../../mediation/flow-plan.ts'
-import { type FormattedResponse, formatResponse } from '../../mediation/formatter.ts'
+import { ACCEPTED, type FormattedResponse, formatResponse } from '../../mediation/formatter.ts'
 import { Message } from '../../mediation/message.ts'
 import { type FlowResult, type MessageState, NO_STATE, type RaisedFault } from '../../mediation/worker-task.ts'
 import { fieldsOf as transferable } from './fed-message.ts'
@@ -23,8 +23,11 @@ import { tracer } from '../../protocol/tracer.ts'
 
 /** The outcome of a message. `state`: for the next flow of the exchange; null: as it was. */
 export type HeadOutcome =
-  /** On its way to the endpoints of the API, with an edit: `send` to another endpoint needs a worker. */
-  | { readonly kind: 'continues'; readonly edit: HeadEdit | null; readonly state: State }
+  /**
+   * On its way to the endpoints of the API, with an edit: `send` to another endpoint needs a worker. `onError`: as of
+   * ExchangeMediation.
+   */
+  | { readonly kind: 'continues'; readonly edit: HeadEdit | null; readonly state: State; readonly onError: string }
   /** The client gets another response at once. */
   | { readonly kind: 'responds'; readonly response: FormattedResponse; readonly state: State }
   | { readonly kind: 'faults'; readonly fault: RaisedFault; readonly state: State }
@@ -39,8 +42,6 @@ export interface FlowContext {
   readonly report: Report
 }
 
-/** The acknowledgement of a dropped message (as on the reference platform). */
-const ACCEPTED: FormattedResponse = { status: 202, reason: undefined, lines: '', body: '' }
 const FAILED: RaisedFault = { code: 0, message: '', detail: '', cause: 'the mediation failed', sequence: '' }
 const OF_RESPONSES = strippedKinds()
 
@@ -181,8 +182,9 @@ export class HeadFlow {
     if (ending === 'responds' && this.#direction === 'request') {
       return { kind: 'responds', response: formatResponse(message, this.#context.report), state: null }
     }
-    const state = keepsState ? message.stateForNextFlow() : null
-    return { kind: 'continues', edit: edit(), state }
+    const { sentOnError: onError } = message
+    const state = keepsState || onError !== '' ? message.stateForNextFlow() : null
+    return { kind: 'continues', edit: edit(), state, onError }
   }
 }
 

@@ -2,7 +2,7 @@
  * Mediation of an API whose flows need nothing but heads. The request flow runs before the target gets the request, the
  * response flow before the client gets the head of the response; bodies stream past both.
  */
-import type { ApiMediation, ExchangeMediation } from '../exchange/api-mediation.ts'
+import { type ApiMediation, type ExchangeMediation, type PendingFault, takeOnError } from '../exchange/api-mediation.ts'
 import type { BodyPart, Failure, SourceSide, Target } from '../exchange/contract.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import type { KeptResponse } from '../exchange/outcome.ts'
@@ -41,9 +41,13 @@ export function needsOnlyHeads({ flows, byOperation }: ApiMediationPlan): boolea
   )
 }
 
+/** Answers by the onError of a `<send>` whose endpoint has failed; false where that leaves no response. */
+type RunOnError = (exchange: Exchange, fault: PendingFault, name: string, state: MessageState) => boolean
+
 export class HeadMediation implements ApiMediation {
   readonly #flows: ByOperation<Flows>
   readonly #answers: HeadAnswers
+  readonly #runOnError: RunOnError
 
   /** `api`: name and version, for the log. `sequences`: those of the API. */
   constructor(
@@ -52,7 +56,9 @@ export class HeadMediation implements ApiMediation {
     sequences: CompiledSequences,
     context: FlowContext,
     answers: HeadAnswers,
+    runOnError: RunOnError,
   ) {
+    this.#runOnError = runOnError
     this.#flows = new ByOperation(plan, ({ request, response }) => ({
       request: new HeadFlow(request, 'request', api, sequences, context),
       response: new HeadFlow(response, 'response', api, sequences, context),
@@ -63,6 +69,7 @@ export class HeadMediation implements ApiMediation {
   send(exchange: Exchange, target: Target): void {
     const { request, response } = this.#flows.of(exchange.resource)
     let state = NO_STATE
+    let onError = ''
     if (request.plan.needs !== 'nothing') {
       const outcome = request.request(exchange, state, response.plan.needs === 'heads')
       if (outcome.kind !== 'continues') {
@@ -71,19 +78,24 @@ export class HeadMediation implements ApiMediation {
       }
       exchange.requestEdit = outcome.edit
       if (outcome.state !== null) state = outcome.state
+      onError = outcome.onError
     }
     const mediation = prepareResponse(exchange, response, state, this.#answers)
     if (mediation !== null) {
+      mediation.onError = onError
       exchange.mediation = mediation
       exchange.source = mediation
-    }
+    } else if (onError !== '') exchange.mediation = { state, onError, ended: nothing }
     target.send(exchange)
   }
 
-  refuse(): boolean {
-    return false
+  refuse(exchange: Exchange, fault: PendingFault): boolean {
+    const onError = takeOnError(exchange, fault)
+    return onError !== '' && this.#runOnError(exchange, fault, onError, exchange.mediation!.state)
   }
 }
+
+function nothing(): void {}
 
 /**
  * Readies an exchange for the response flow of heads. Returns what runs it in front of the client; null where nothing
@@ -116,6 +128,7 @@ function answer(exchange: Exchange, outcome: Exclude<HeadOutcome, { kind: 'conti
  */
 class ResponseMediation implements SourceSide, ExchangeMediation {
   state: MessageState
+  onError = ''
   readonly #exchange: Exchange
   readonly #flow: HeadFlow
   readonly #answers: HeadAnswers
@@ -142,6 +155,7 @@ class ResponseMediation implements SourceSide, ExchangeMediation {
 
   responseHead(head: Head, at: number, framing: number): void {
     const exchange = this.#exchange
+    this.onError = ''
     const outcome = this.#flow.response(exchange, head, this.state)
     if (outcome.kind !== 'continues') {
       this.#replace(outcome, framing)

@@ -34,6 +34,7 @@ import {
   firstState,
   linesOfFault,
   type MessageHead,
+  onErrorState,
   requestHead,
   withAbsent,
   withCallerProperties,
@@ -69,6 +70,7 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
   #downstream: SourceSide
   /** Fields of a WebSocket handshake, which no flow sees; none for another request. */
   #handshake: Fields = []
+  onError = ''
   /** The fault that its flow words. */
   #fault: PendingFault | null = null
 
@@ -188,16 +190,16 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
     if (flow === 'response') this.exchange.client.resumeRequest()
   }
 
-  #run(flow: FlowTask['flow'], sequences: readonly string[], state: MessageState): void {
+  #run(flow: FlowTask['flow'], sequences: readonly string[], state: MessageState, isOnError = false): void {
     const { exchange, head, held, machine } = this
     const waits = machine.state
     const isAwaited = () => machine.state === waits
     const trace = flow !== 'request' && exchange.trace?.isSampled ? exchange.trace : null
     trace?.begin('response mediation')
-    const own = withCallerProperties(exchange, this.#flows.plan[flow].reads, state)
+    const own = withCallerProperties(exchange, this.#flows.plan[isOnError ? 'request' : flow].reads, state)
     const run = {
       ...{ flow, sequences, exchange, target: this.#target, flows: this.#flows, head, held },
-      ...{ state: own, isAwaited },
+      ...{ state: own, isOnError, isAwaited },
     }
     const isLate = flow === 'fault' && isLateFault(this.#fault!.refusal)
     const isOver = (): boolean => {
@@ -214,7 +216,7 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
       result => {
         if (result === null) return
         if (isOver()) dropResult(result)
-        else this.guarded(() => this.#finishFlow(flow, result))
+        else this.guarded(() => (isOnError ? this.#finishOnError(result) : this.#finishFlow(flow, result)))
       },
       (error: unknown) => {
         if (!isOver()) this.guarded(() => this.#failFlow(flow, error))
@@ -245,8 +247,9 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
       this.dropHeld()
       this.#respond(ACCEPTED, emptySource())
     } else {
-      const { message } = result
+      const { message, onError = '' } = result
       this.keepState(message.state)
+      this.onError = flow === 'request' && result.kind === 'continues' ? onError : ''
       if (flow === 'response' || result.kind === 'responds') this.#respond(message, this.sourceOf(message))
       else if (result.kind === 'loops') this.#loop(message)
       else this.#send(message, result.endpoint)
@@ -333,6 +336,7 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
   }
 
   responseHead(head: Head, at: number, framing: number): void {
+    this.onError = ''
     if (this.#flows.plan.response.needs !== 'worker') {
       this.machine.advance('PASS')
       this.#downstream.responseHead(head, at, framing)
@@ -416,13 +420,37 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
 
   /** Has the fault flow of the API word a fault; the fault sequence of its code answers where that fails. */
   wordFault(fault: PendingFault): void {
+    const { status } = faultDetails(fault.refusal, fault.failure)
+    this.#takeFault(fault, status)
+    this.#run('fault', this.#flows.plan.fault.sequences, faultState(this.exchange, this.state, fault))
+  }
+
+  /** Runs the onError of the `<send>` whose endpoint has failed; the fault goes on where it does not answer. */
+  runOnError(fault: PendingFault, onError: string): void {
+    this.#takeFault(fault, 0)
+    this.#run('fault', [onError], onErrorState(this.exchange, this.state, fault), true)
+  }
+
+  #takeFault(fault: PendingFault, status: number): void {
     this.release()
     this.machine.advance('FAULT')
     this.#fault = fault
-    const { status } = faultDetails(fault.refusal, fault.failure)
     this.exchange.target = this
     this.head = { ...requestHead(this.exchange, []), status }
-    this.#run('fault', this.#flows.plan.fault.sequences, faultState(this.exchange, this.state, fault))
+  }
+
+  #finishOnError(result: FlowOutcome): void {
+    traceResult(this.exchange, 'fault', result)
+    if (result.kind === 'drops') this.#respond(ACCEPTED, emptySource())
+    else if (result.kind === 'responds') this.#respond(result.message, this.sourceOf(result.message))
+    else if (result.kind === 'faults') {
+      this.state = result.state
+      this.services.refuseRaised(this.exchange, result.fault)
+    } else {
+      dropResult(result)
+      if (result.kind !== 'refused') this.state = result.message.state
+      this.services.refuse(this.exchange, this.#fault!)
+    }
   }
 
   #finishFault(result: FlowResult): void {

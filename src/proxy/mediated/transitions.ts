@@ -28,8 +28,8 @@ export type MediatedState =
  * `EXPECT`: a body begins that a flow needs, and its client may wait for 100. `COLLECT`: such a body comes. `MEDIATE`:
  * a message goes to a worker. `SEND`: a fed request goes to the target. `FORWARD`: the request of the client goes to
  * the target as it comes. `SENT`: the target has the whole fed request. `PASS`: a response begins that no flow needs.
- * `RESPOND`: a fed response goes to the client. `FAULT`: a fault goes to a worker. `END`: the exchange is over, or
- * somebody else responds.
+ * `RESPOND`: a fed response goes to the client. `FAULT`: a fault goes to a worker, for the onError of its `<send>` and
+ * then for the fault flow. `END`: the exchange is over, or somebody else responds.
  */
 export type MediatedEvent =
   | 'EXPECT'
@@ -70,7 +70,7 @@ export const TRANSITIONS: { readonly [S in MediatedState]: Row } = {
   COLLECTING_RESPONSE: { ...OPEN, MEDIATE: 'RESPONSE_AT_WORKER' },
   RESPONSE_AT_WORKER: { ...OPEN, RESPOND: 'RESPONDING' },
   RESPONDING: END,
-  FAULT_AT_WORKER: { ...END, RESPOND: 'RESPONDING' },
+  FAULT_AT_WORKER: { ...OPEN, RESPOND: 'RESPONDING' },
   ENDED: END,
 }
 

@@ -6,7 +6,7 @@ import { apiIdentity, type ApiPlan } from '../../plan/reactor-plan.ts'
 import type { CompiledSequences } from '../../mediation/compiled-sequences.ts'
 import type { FlowsPlan } from '../../mediation/flow-plan.ts'
 import { type MessageState, NO_STATE } from '../../mediation/worker-task.ts'
-import type { ApiMediation, PendingFault } from '../exchange/api-mediation.ts'
+import { type ApiMediation, type PendingFault, takeOnError } from '../exchange/api-mediation.ts'
 import type { SourceSide, Target } from '../exchange/contract.ts'
 import type { Exchange } from '../exchange/exchange.ts'
 import { ByOperation } from './by-operation.ts'
@@ -75,7 +75,10 @@ export class WorkerMediation implements ApiMediation {
     if (outcome?.kind === 'responds') this.#answers.respond(exchange, outcome.response)
     else if (outcome?.kind === 'faults') this.#answers.fault(exchange, outcome.fault)
     else {
-      if (outcome !== null) exchange.requestEdit = outcome.edit
+      if (outcome !== null) {
+        exchange.requestEdit = outcome.edit
+        mediated.onError = outcome.onError
+      }
       mediated.forwardRequest()
     }
   }
@@ -83,8 +86,13 @@ export class WorkerMediation implements ApiMediation {
   refuse(exchange: Exchange, fault: PendingFault): boolean {
     const flows = this.#flows.of(exchange.resource)
     const { sequences, needs } = flows.plan.fault
-    if (sequences.length === 0) return false
     const { mediation } = exchange
+    const onError = takeOnError(exchange, fault)
+    if (onError !== '' && mediation instanceof MediatedExchange) {
+      mediation.runOnError(fault, onError)
+      return true
+    }
+    if (sequences.length === 0) return false
     if (needs !== 'worker') {
       return this.#wordFault(exchange, fault, sequences, mediation?.state ?? NO_STATE)
     }

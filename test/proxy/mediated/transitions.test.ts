@@ -28,7 +28,7 @@ const GRID: Readonly<Record<MediatedState, readonly [path: string, cells: string
   COLLECTING_RESPONSE: ['FORWARD COLLECT', '- - RESPONSE_AT_WORKER - - - - - FAULT_AT_WORKER ENDED'],
   RESPONSE_AT_WORKER: ['FORWARD COLLECT MEDIATE', '- - - - - - - RESPONDING FAULT_AT_WORKER ENDED'],
   RESPONDING: ['MEDIATE RESPOND', '- - - - - - - - - ENDED'],
-  FAULT_AT_WORKER: ['FAULT', '- - - - - - - RESPONDING - ENDED'],
+  FAULT_AT_WORKER: ['FAULT', '- - - - - - - RESPONDING FAULT_AT_WORKER ENDED'],
   ENDED: ['END', '- - - - - - - - - ENDED'],
 }
 
