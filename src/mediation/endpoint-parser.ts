@@ -35,6 +35,14 @@ const FORMATS: Readonly<Record<string, EndpointFormat>> = {
   rest: 'kept',
   'leave-as-is': 'kept',
 }
+/** Methods of formats; '': that of the message. SOAP is POST to the URL itself, as on the reference platform. */
+const OF_FORMAT: Readonly<Record<EndpointFormat, string>> = {
+  kept: '',
+  pox: '',
+  get: 'GET',
+  soap11: 'POST',
+  soap12: 'POST',
+}
 const METHODS = ['get', 'post', 'put', 'patch', 'delete', 'head', 'options']
 const ALGORITHMS: Readonly<Record<string, EndpointsDefinition['algorithm']>> = {
   RoundRobin: 'round_robin',
@@ -207,7 +215,7 @@ function parseDefault(element: XmlElement, parser: ElementParser): EndpointForm 
   const format = parseFormat(element, parser)
   parser.checkAttributes(element, ['format', ...INERT_ATTRIBUTES])
   if (settings === undefined || format === undefined) return undefined
-  return { method: format === 'get' ? 'GET' : '', format, appendsPath: true, address: { kind: 'message', settings } }
+  return { method: OF_FORMAT[format], format, appendsPath: !isSoap(format), address: { kind: 'message', settings } }
 }
 
 function parseSingle(element: XmlElement, parser: ElementParser, place: Place): EndpointForm | undefined {
@@ -225,7 +233,8 @@ function parseSingle(element: XmlElement, parser: ElementParser, place: Place): 
   if (typeof address === 'string') {
     return parser.error(element, attribute, address, 'for example http://backend.example:8080/base', shown(given))
   }
-  const own = { method: format === 'get' ? 'GET' : method.toUpperCase(), format, appendsPath: !isHttp, address }
+  const appendsPath = !isHttp && !isSoap(format)
+  const own = { method: OF_FORMAT[format] || method.toUpperCase(), format, appendsPath, address }
   const [known] = credentials
   if (credentials.length > 0 && known === undefined) return undefined
   const form = { ...own, ...known }
@@ -373,6 +382,10 @@ function hostMember(element: XmlElement, parser: ElementParser): EndpointForm | 
   const violation = urlViolation(url)
   if (violation !== undefined) return parser.error(element, 'hostName', violation[0], violation[1], url)
   return { method: '', format: 'kept', appendsPath: true, address: single(url, DEFAULT_ENDPOINT_SETTINGS) }
+}
+
+function isSoap(format: EndpointFormat): boolean {
+  return format === 'soap11' || format === 'soap12'
 }
 
 function parseFormat(element: XmlElement, parser: ElementParser): EndpointFormat | undefined {

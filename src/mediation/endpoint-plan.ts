@@ -67,7 +67,7 @@ export interface EndpointForm {
   /** In capitals; '' for that of the message. */
   readonly method: string
   readonly format: EndpointFormat
-  /** Path and query of the message follow those of the URL: not for `<http>`, which names the whole URL. */
+  /** Path and query of the message follow those of the URL: not for `<http>` and SOAP, whose URLs are whole. */
   readonly appendsPath: boolean
   readonly address: EndpointAddress
   /** Properties that the endpoint sets on requests for it; may hold secrets. Left out: none. */

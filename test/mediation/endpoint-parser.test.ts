@@ -197,7 +197,7 @@ const forms: readonly (readonly [xml: string, form: object])[] = [
   ['<address uri="http://h/x"/>', { method: '', format: 'kept', appendsPath: true, address: single('http://h/x') }],
   [
     '<address uri="http://h/x" format="soap11"/>',
-    { method: '', format: 'soap11', appendsPath: true, address: single('http://h/x') },
+    { method: 'POST', format: 'soap11', appendsPath: false, address: single('http://h/x') },
   ],
   [
     '<address uri="http://h/x" format="get"/>',

@@ -81,13 +81,30 @@ for (const place of ['in the sequence', 'in a file', 'as a member of a group']) 
 }
 
 test('the format of an endpoint of a file acts', async t => {
-  const backend = await startBackend(t, { '/soap/x': ({ head }) => [200, JSON.stringify(/text\/xml/.test(head))] })
+  const backend = await startBackend(t, { '/soap': ({ head }) => [200, JSON.stringify(/text\/xml/.test(head))] })
   const named = { soap: await endpointOfFile(`<address uri="http://127.0.0.1:${backend.port}/soap" format="soap11"/>`) }
   const request = '<call><endpoint key="soap"/></call><respond/>'
   const { ask } = await startCalls(t, { request }, backend.port, named)
   assert.deepEqual(await ask('POST /a/x', '{"a":"!"}'), [200, 'true'])
   assert.match(backend.received[0]!.body, /Envelope/)
 })
+
+for (const format of ['soap11', 'soap12'] as const) {
+  for (const mediator of ['call', 'send'] as const) {
+    test(`a GET that <${mediator}> sends in the format ${format} is POST to the URL of the endpoint itself`, async t => {
+      const backend = await startBackend(t, { '/soap': says(200, '{"done":true}') })
+      const url = `http://127.0.0.1:${backend.port}/soap`
+      const request = `<payloadFactory><format><a xmlns="">$1</a></format><args><arg value="1"/></args></payloadFactory>
+        <${mediator}><endpoint><address uri="${url}" format="${format}"/></endpoint></${mediator}>
+        ${mediator === 'call' ? '<respond/>' : ''}`
+      const { ask } = await startCalls(t, { request }, backend.port)
+      assert.deepEqual(await ask('GET /a/view/IBM?a=1'), [200, '{"done":true}'])
+      const [{ method, target, body }] = backend.received as [(typeof backend.received)[number]]
+      assert.deepEqual([method, target], ['POST', '/soap'])
+      assert.match(body, /<soapenv:Body><a xmlns="">1<\/a>/)
+    })
+  }
+}
 
 test('<send> to an endpoint sets its properties', async t => {
   const backend = await startBackend(t, { '/x': ({ head }) => [200, JSON.stringify(fieldsOf(head).literal)] })
