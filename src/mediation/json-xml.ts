@@ -1,6 +1,6 @@
 /** Payloads of sequences and faults as elements, texts and JSON. Bodies have the same rules, with their settings. */
 import { type BodyFormat, isXmlFormat } from './formats/body-types.ts'
-import { isObject, jsonOf } from './formats/json-text.ts'
+import { isObject, jsonOf, writtenValue } from './formats/json-text.ts'
 import { type ConversionSettings, contentOfJson, DEFAULT_CONVERSION, elementOfJson } from './formats/json-to-xml.ts'
 import { XmlToJson } from './formats/xml-to-json.ts'
 import type { Message, Payload } from './message.ts'
@@ -17,7 +17,7 @@ const WITH_NIL: ConversionSettings = { ...DEFAULT_CONVERSION, usesNil: true }
 /** Any payload as one element. `levels`: see `elementOfJson`. */
 export function payloadElement(payload: Payload, settings = WITH_NIL, levels = LEVELS): XmlElementNode {
   if (payload.kind === 'xml') return payload.root
-  if (payload.kind === 'json') return elementOfJson(jsonOf(payload), settings, levels)
+  if (payload.kind === 'json') return elementOfJson(writtenValue(payload), settings, levels)
   const [name, text] = payload.kind === 'text' ? ['text', payload.text] : ['binary', textOfPayload(payload)]
   return element(name!, [text!], [['xmlns', TEXT_NAMESPACE]])
 }

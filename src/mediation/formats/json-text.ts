@@ -60,6 +60,19 @@ export function exactValue(text: string): Json {
   ) as Json
 }
 
+/** Texts without such digits hold no number that JavaScript would write in another way. */
+const MAY_BE_REWRITTEN = /\.\d*0(?!\d)|\d[eE][+-]?\d|\d[\d.]{14}|-0|0\.0{6}/
+
+/** The value of a JSON payload in which each number keeps its notation: 7000.0, 1e2. */
+export function writtenValue(payload: { readonly text: string }): Json {
+  if (!MAY_BE_REWRITTEN.test(payload.text)) return jsonOf(payload)
+  return JSON.parse(payload.text, (_, value: unknown, context?: { readonly source?: string }) =>
+    typeof value === 'number' && context?.source !== undefined && context.source !== String(value)
+      ? JSON.rawJSON(context.source)
+      : value,
+  ) as Json
+}
+
 /** Text of a number that a double does not hold; undefined for other values. */
 export function rawDigits(value: Json): string | undefined {
   return JSON.isRawJSON(value) ? JSON.stringify(value) : undefined

@@ -19,6 +19,13 @@ const SWITCHES: readonly (readonly [conversion: Partial<ConversionSettings>, fro
   [{ keepsNamespaces: true }, PREFIXED, '{"p_a":{"p_b":{"@p_c":"1","$":"x"}}}'],
   [{ writesDeclarations: true }, PREFIXED, '{"a":{"@xmlns_p":"urn:p","b":{"@c":"1","$":"x"}}}'],
   [{ keepsNamespaces: true, writesDeclarations: true }, '<a xmlns="urn:a">1</a>', '{"a":{"@xmlns":"urn:a","$":1}}'],
+  // Numbers keep their notation.
+  [
+    {},
+    '{"fee":7000.0,"e":1e2,"E":-1.50E+3,"n":[0.10,-0,-0.0],"i":12345678901234567890,"s":"1.0"}',
+    '<jsonObject><fee>7000.0</fee><e>1e2</e><E>-1.50E+3</E><n>0.10</n><n>-0</n><n>-0.0</n>' +
+      '<i>12345678901234567890</i><s>1.0</s></jsonObject>',
+  ],
   [{}, '{"a":{"b":null}}', '<jsonObject><a><b/></a></jsonObject>'],
   [{ usesNil: true }, '{"a":{"b":null}}', `<jsonObject>${NIL}</jsonObject>`],
   [{ usesNil: true }, NIL, '{"a":{"b":null}}'],
