@@ -7,6 +7,7 @@ import type { Message, Payload } from './message.ts'
 import { jsonIn, MALFORMED, TEXT_MAX, tooLong } from './property-type.ts'
 import type { TaskServices } from './task-calls.ts'
 import { type Json, textOf, type Value } from './value.ts'
+import type { XmlChild } from './xml-tree.ts'
 
 /** The value of a payload: JSON, the root element, text, or base64; '' without a payload. */
 export function valueOfPayload(payload: Payload | null): Value {
@@ -40,6 +41,20 @@ export function payloadOfValue(value: Value, contentType: string, message: Messa
 
 /** Code of a body beyond a limit, which blames the client. */
 export const BEYOND_LIMIT = 102521
+
+/** Returns the content of an element that a text of markup is; undefined for another text. Throws MediationFault. */
+export function contentIn(text: string, task: TaskServices | null): readonly XmlChild[] | undefined {
+  const trimmed = text.trim().replace(/^<\?xml\s[^>]*>\s*/, '')
+  if (task === null || !trimmed.startsWith('<') || !trimmed.endsWith('>')) return undefined
+  try {
+    const payload = task.parse(`<x>${trimmed}</x>`, 'application/xml')
+    return payload?.kind === 'xml' ? payload.root.children : undefined
+  } catch (error) {
+    if (!(error instanceof MediationFault)) throw error
+    if (error.raised.code === MALFORMED) return undefined
+    throw error.raised.code === BEYOND_LIMIT ? tooLong(error.raised.cause) : error
+  }
+}
 
 /** Returns the object or array that a text is as JSON; undefined for another text. Throws MediationFault. */
 export function structureIn(text: string, task: TaskServices | null): Json | undefined {

@@ -317,7 +317,8 @@ test('whatever the arguments, bodies parse and have the structure of their templ
   const random = new Random(SEED)
   const args = ['expression="$ctx:a"', 'expression="$ctx:b"', 'expression="$ctx:c" literal="true"']
   const json = factory('json', '{"x":$1,"y":"a$2b","z":[$3,{"w":"$1$2$3\\\\"}],"$ d":"\\"$1"}', ...args)
-  const xml = factory('xml', '<f:x xmlns:f="urn:f" y="$1$2"><z>$3</z>$1<w v="\'$2\'"/><![CDATA[$3]]></f:x>', ...args)
+  const asText = args.map(arg => `${arg.replace(' literal="true"', '')} literal="true"`)
+  const xml = factory('xml', '<f:x xmlns:f="urn:f" y="$1$2"><z>$3</z>$1<w v="\'$2\'"/><![CDATA[$3]]></f:x>', ...asText)
   const report = (level: string, event: string) => assert.fail(`${level} ${event}`)
   const sequences = new CompiledSequences([await planOf(json, 'json'), await planOf(xml, 'xml')], report)
   const asJson = shape({ x: 0, y: 0, z: [0, { w: 0 }], '$ d': 0 })

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { temporaryHome } from '../config/temporary-home.ts'
+import { set } from '../harness/flows.ts'
 import { json, messageOf, startWorker, textOf } from './started-worker.ts'
 
 // biome-ignore-start lint/suspicious/noTemplateCurlyInString: expressions of the language
@@ -45,6 +46,38 @@ for (const [sequence, body, expected] of TEMPLATES) {
     const text = textOf(messageOf(await worker.run({ body: json(body) })))
     if (typeof expected === 'string') assert.equal(text, expected)
     else assert.match(text, expected)
+  })
+}
+
+const MARKUP = '&lt;w:s xmlns:w="urn:w"&gt;1&lt;/w:s&gt;&lt;w:s xmlns:w="urn:w"&gt;2&lt;/w:s&gt;'
+const PROPERTY = `<property name="s" value='${MARKUP}'/>`
+const AS_ELEMENTS = '<a><w:s xmlns:w="urn:w">1</w:s><w:s xmlns:w="urn:w">2</w:s></a>'
+const xmlOf = (arg: string, before = '') =>
+  `${before}<payloadFactory media-type="xml"><format><a>$1</a></format><args><arg ${arg}/></args></payloadFactory>`
+
+/** [sequence, body, part of the payload]. */
+const MADE: readonly (readonly [string, string, string])[] = [
+  [xmlOf(`expression="get-property('s')"`, PROPERTY), '{}', AS_ELEMENTS],
+  [xmlOf('expression="$ctx:s"', PROPERTY), '{}', AS_ELEMENTS],
+  [xmlOf(`value='${MARKUP}'`), '{}', AS_ELEMENTS],
+  [xmlOf('expression="$ctx:s" literal="true"', PROPERTY), '{}', '<a>&lt;w:s xmlns:w="urn:w"&gt;1&lt;/w:s&gt;'],
+  [xmlOf('value="&lt;b&gt;1&lt;/b&gt;"'), '{}', '<a><b>1</b></a>'],
+  // What is no markup, or ends the place where it stands, is text.
+  [xmlOf('value="&lt;b&gt;1"'), '{}', '<a>&lt;b&gt;1</a>'],
+  [xmlOf('value="&lt;b/&gt;&lt;/x&gt;&lt;x&gt;&lt;b/&gt;"'), '{}', '<a>&lt;b/&gt;&lt;/x&gt;&lt;x&gt;&lt;b/&gt;</a>'],
+  [xmlOf('value="&lt;p:b/&gt;"'), '{}', '<a>&lt;p:b/&gt;</a>'],
+  // Clients choose what paths find.
+  [xmlOf('expression="$.t" evaluator="json"'), '{"t":"<b/>"}', '<a>&lt;b/&gt;</a>'],
+  [xmlOf('expression="json-eval($.t)"'), '{"t":"<b/>"}', '<a>&lt;b/&gt;</a>'],
+  [xmlOf('expression="//t/text()"'), '{"t":"<b/>"}', '<a>&lt;b/&gt;</a>'],
+  [xmlOf("expression=\"get-property('transport', 'X-T')\"", set('X-T', '&lt;b/&gt;')), '{}', '<a>&lt;b/&gt;</a>'],
+]
+
+for (const [sequence, body, expected] of MADE) {
+  test(`D864: ${sequence} of ${body} makes ${expected}`, async t => {
+    const worker = await startWorker(t, { request: sequence })
+    const text = textOf(messageOf(await worker.run({ body: json(body) })))
+    assert.ok(text.replaceAll(' xmlns=""', '').includes(expected), text)
   })
 }
 

@@ -21,22 +21,31 @@ export type Template =
 /** Parses a text that is a JSON object or array; undefined for another text. Throws MediationFault beyond a limit. */
 type ParseStructure = (text: string) => Json | undefined
 
+/** Reads the text of an argument as the content of an element; undefined for other texts. Throws MediationFault. */
+type ParseContent = (text: string, argument: number) => readonly XmlChild[] | undefined
+
+/** How arguments become parts of a payload. */
+interface Parsers {
+  readonly structure: ParseStructure
+  readonly content: ParseContent
+}
+
 /** Builds a payload; returns null where the payload has more characters. */
-export type Build = (values: readonly Value[], charactersMax: number, parse: ParseStructure) => Payload | null
+export type Build = (values: readonly Value[], charactersMax: number, parsers: Parsers) => Payload | null
 
 /** Compiles a template. `literals`: whether each argument is a literal, which has no effect in XML. */
 export function compileTemplate(template: Template, literals: readonly boolean[]): Build {
   if (template.media === 'xml') {
     const build = compileElement(template.root)
-    return (values, charactersMax) => {
-      const budget = { left: charactersMax }
+    return (values, charactersMax, { content }) => {
+      const budget = { left: charactersMax, content }
       const root = build(values, budget)
       return budget.left < 0 ? null : { kind: 'xml', root }
     }
   }
   const kind = template.media
   const parts = kind === 'json' ? jsonParts(template.text) : textParts(template.text)
-  return (values, charactersMax, parse) => {
+  return (values, charactersMax, { structure: parse }) => {
     let text = ''
     for (const part of parts) {
       if (typeof part === 'string') text += part
@@ -71,6 +80,7 @@ function bare(value: Value, parse: ParseStructure): Json {
 /** Characters that the payload may still have. */
 interface Budget {
   left: number
+  readonly content: ParseContent
 }
 type BuildElement = (values: readonly Value[], budget: Budget) => XmlElementNode
 
@@ -105,7 +115,10 @@ function textAt(part: Exclude<TemplatePart, string>, values: readonly Value[]): 
 function nodesOf(part: TemplatePart, values: readonly Value[], budget: Budget): readonly XmlChild[] {
   if (typeof part === 'string') return [part]
   const value = values[part.argument - 1]!
-  if (typeof value !== 'object') return [limited(textOf(value), budget)]
+  if (typeof value !== 'object') {
+    const text = limited(textOf(value), budget)
+    return budget.content(text, part.argument) ?? [text]
+  }
   limited(markupOf(value), budget)
   return value.kind === 'xml' ? contentOf(value.nodes) : nodesOfJson(value.value)
 }

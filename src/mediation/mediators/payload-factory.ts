@@ -1,6 +1,6 @@
 /**
- * `<payloadFactory>`: makes a new payload from a template and arguments. Arguments are escaped for their position and
- * are only data: whatever they hold, the payload is well-formed and has the structure of its template.
+ * `<payloadFactory>`: makes a new payload from a template and arguments. Arguments are escaped for their position: the
+ * payload is well-formed, and has the structure of its template but for markup that a sequence has made (D864).
  */
 import type { XmlElement } from '../../config/xml.ts'
 import { servicesOf } from '../backend-calls.ts'
@@ -16,7 +16,7 @@ import { type CompileContext, mediator, type Run } from '../mediator.ts'
 import type { Message, Payload } from '../message.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
 import type { TaskServices } from '../task-calls.ts'
-import { BEYOND_LIMIT, structureIn } from '../payload-value.ts'
+import { BEYOND_LIMIT, contentIn, structureIn } from '../payload-value.ts'
 import { TEXT_MAX, tooLong } from '../property-type.ts'
 import { markupOf, textOf, type Value } from '../value.ts'
 import { isElement, writeXml, type XmlChild, type XmlElementNode } from '../xml-tree.ts'
@@ -25,8 +25,10 @@ import { type Build, compileTemplate, type Template } from './payload-building.t
 
 interface Argument {
   readonly value: Expression
-  /** Inserted as text, even if it reads as JSON. */
+  /** Inserted as text, even if it reads as JSON or XML. */
   readonly isLiteral: boolean
+  /** `${…}` in the template itself. Left out: an element of `<args>`. */
+  readonly isPlaced?: true
 }
 
 /** Text of a file or local entry, read when a message comes. */
@@ -83,6 +85,7 @@ export const payloadFactory = mediator<PayloadSettings>({
 
   compile({ template, args }, context) {
     const literals = args.map(({ isLiteral }) => isLiteral)
+    const mayBeContent = args.map(isMadeText)
     const evaluates = args.map(({ value, isLiteral }) => {
       const evaluate = context.compileExpression(value)
       return isLiteral ? (message: Message): Value => markupOf(evaluate(message)) : evaluate
@@ -92,6 +95,7 @@ export const payloadFactory = mediator<PayloadSettings>({
         message,
         build,
         evaluates.map(evaluate => evaluate(message)),
+        mayBeContent,
         context,
       )
       setMessageType(message, template.media)
@@ -240,7 +244,7 @@ function withExpressions(
   let isValid = true
   const placed = (text: string): string => {
     const replaced = parser.placeholders(format, text, value => {
-      args.push({ value, isLiteral: false })
+      args.push({ value, isLiteral: false, isPlaced: true })
       return `\${#${args.length}}`
     })
     isValid &&= replaced !== undefined
@@ -341,6 +345,19 @@ function parseArgument(arg: XmlElement, parser: SequenceParser): Argument | unde
   return value === undefined ? undefined : { value, isLiteral }
 }
 
+/** Names of properties that clients choose the values of. */
+const OF_CLIENTS = /^(?:uri\.var|query\.param)\./
+
+/**
+ * Values and properties that a sequence has made may be markup, as on the reference platform. What an expression reads
+ * of the message itself stays text, so that no client puts elements into a payload.
+ */
+function isMadeText({ value, isLiteral, isPlaced }: Argument): boolean {
+  if (isLiteral || isPlaced) return false
+  if (value.kind === 'literal') return true
+  return value.kind === 'property' && value.scope !== 'transport' && !OF_CLIENTS.test(value.name)
+}
+
 function usedArguments(template: Template): readonly number[] {
   if (template.media === 'xml') return usedWithin(template.root)
   return argumentsIn(template.media === 'json' ? jsonParts(template.text) : textParts(template.text))
@@ -357,8 +374,17 @@ function usedWithin(node: XmlChild): readonly number[] {
  * Returns the payload, within the limits of bodies. On a reactor, where only faults are worded, one that is too long is
  * null. Throws MediationFault.
  */
-function made({ task }: Message, build: Build, values: readonly Value[], { warn }: CompileContext): Payload | null {
-  const parse = (text: string) => structureIn(text, task)
+function made(
+  { task }: Message,
+  build: Build,
+  values: readonly Value[],
+  mayBeContent: readonly boolean[],
+  { warn }: CompileContext,
+): Payload | null {
+  const parse = {
+    structure: (text: string) => structureIn(text, task),
+    content: (text: string, argument: number) => (mayBeContent[argument - 1] ? contentIn(text, task) : undefined),
+  }
   if (task === null) {
     const payload = build(values, TEXT_MAX, parse)
     if (payload === null) warn(`the payload has more than ${TEXT_MAX} characters`)
