@@ -24,7 +24,7 @@ export function compileExpression(expression: Expression, warn: (cause: string) 
     }
     case 'property': {
       const { scope, name } = expression
-      return message => message.get(scope, name) ?? ''
+      return message => message.read(scope, name) ?? ''
     }
     case 'environment': {
       const read = environmentReader(expression.name)

@@ -11,7 +11,7 @@ export function propertyOf(message: Message, texts: readonly string[]): Value {
   if (scope === 'SYSTEM_DATE') return now(message, name)
   if (scope === 'system') return systemProperty(name)
   const found: ReadScope | undefined = scope === 'func' ? 'func' : SCOPES.get(scope)
-  if (texts.length === 2 || found === undefined) return found === undefined ? '' : (message.get(found, name) ?? '')
+  if (texts.length === 2 || found === undefined) return found === undefined ? '' : (message.read(found, name) ?? '')
   switch (name) {
     case 'To':
       return message.to

@@ -261,6 +261,16 @@ export class Message {
     return value
   }
 
+  /** As `get`, for expressions: they also read the types of the content, where no sequence has set them. */
+  read(scope: ReadScope, name: string): Value | undefined {
+    const value = this.get(scope, name)
+    if (value !== undefined || scope !== 'axis2' || !(name === 'ContentType' || name === 'messageType')) return value
+    const type = this.#receivedField('content-type')
+    if (type === undefined) return undefined
+    this.dependsOnRequest = true
+    return name === 'ContentType' ? type : mediaTypeOf(type)
+  }
+
   /** Value of a property that no sequence has set: of the start line, or a variable of the request. */
   #derived(scope: Scope, name: string): Value | undefined {
     const outer = this.findsOuter === null ? undefined : this.findsOuter(scope, name)

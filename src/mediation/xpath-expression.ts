@@ -179,7 +179,7 @@ function enveloped(payload: Payload): XmlElementNode {
 /** Value of a variable as the library takes it: string, number, boolean or nodes. */
 function variable(message: Message, root: DomNode, scope: ReadScope | undefined, name: string): unknown {
   if (scope !== undefined) {
-    return toLibrary(message.get(scope, name) ?? '')
+    return toLibrary(message.read(scope, name) ?? '')
   }
   if (name === 'env') return [root]
   const wanted = name === 'body' ? 'Body' : 'Header'
