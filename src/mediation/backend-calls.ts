@@ -10,6 +10,7 @@ import {
 } from './endpoint-plan.ts'
 import { setProperties } from './endpoint-properties.ts'
 import { MediationFault } from './mediation-fault.ts'
+import { methodOfBody } from './message-transfer.ts'
 import { checkSoapFault } from './soap-fault-check.ts'
 import type { Message } from './message.ts'
 import type { TaskCall, TaskCallResults, TaskServices } from './task-calls.ts'
@@ -81,6 +82,7 @@ export async function callBackend(
     changed: [...request.changedNames()],
     client: textOf(request.get('axis2', 'REMOTE_ADDR')),
     message,
+    bodyMethod: methodOfBody(request),
     ...(secrets.length === 0 ? {} : { secrets }),
   })
   if (result.kind === 'fault') throw new MediationFault(result.fault)

@@ -95,6 +95,17 @@ export function becomesResponse({ outcome, isMarkedResponse }: Message): boolean
   return outcome === 'responded' || outcome === 'looped' || (outcome === 'sent' && isMarkedResponse)
 }
 
+/**
+ * Method of the request whose body the message still has; '' for the body of an answer to a call. Undefined: no body,
+ * one that a sequence has made, or that of the response which a response flow gets.
+ */
+export function methodOfBody(message: Message): string | undefined {
+  if (message.bodyState === 'none' || message.bodyState === 'replaced') return undefined
+  const { status, method } = message.receivedHead
+  if (status !== 0) return message.isFromBackend ? undefined : ''
+  return method
+}
+
 /** `format`: the body is made from the payload. */
 type BodyFate = 'none' | 'untouched' | 'format'
 

@@ -30,6 +30,8 @@ export interface BackendRequest {
   /** Names of the request fields that the sequence has set or removed, in lower case. */
   readonly changed: readonly string[]
   readonly message: TransferredMessage
+  /** As of `methodOfBody`. */
+  readonly bodyMethod?: string | undefined
   /** Values that no log and no trace shows; left out: none. */
   readonly secrets?: readonly string[]
   /** Time until which the task waits for the response, by the monotonic clock; left out: no limit. */

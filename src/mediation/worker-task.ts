@@ -101,6 +101,8 @@ export type FlowResult = { readonly left?: string } & (
       readonly kind: 'continues' | 'responds' | 'loops'
       readonly message: TransferredMessage
       readonly endpoint: string
+      /** The body is that of an answer to an earlier call. Left out: another one, or none. */
+      readonly isBodyOfAnswer?: true
       /** Sequence that runs where the endpoint fails; left out: none. */
       readonly onError?: string
     }

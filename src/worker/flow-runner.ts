@@ -10,7 +10,7 @@ import type { MessageFormats } from '../mediation/formats/message-formats.ts'
 import { MediationFault } from '../mediation/mediation-fault.ts'
 import type { BodySource, Message } from '../mediation/message.ts'
 import { isAccepted, sendLater } from '../mediation/accepted-requests.ts'
-import { fromTransfer, toTransfer } from '../mediation/message-transfer.ts'
+import { fromTransfer, methodOfBody, toTransfer } from '../mediation/message-transfer.ts'
 import type { TaskCall, TaskCallResults, TaskServices } from '../mediation/task-calls.ts'
 import { CallFailed } from '../runtime/call-channel.ts'
 import { type PackedTask, packResult, unpackTask } from '../mediation/task-codec.ts'
@@ -214,8 +214,10 @@ class Flow {
     try {
       const { value, transfer } = withOwnBuffer(this.#transferred(message, own, false))
       const { endpoint, sentOnError: onError } = message
-      const result = { kind, message: value, endpoint, ...left } satisfies FlowResult
-      return { value: onError === '' ? result : { ...result, onError }, transfer }
+      const isBodyOfAnswer = this.#task.flow === 'request' && methodOfBody(message) === ''
+      const sent = { kind, message: value, endpoint, ...left } satisfies FlowResult
+      const result = onError === '' ? sent : { ...sent, onError }
+      return { value: isBodyOfAnswer ? { ...result, isBodyOfAnswer } : result, transfer }
     } catch (error) {
       if (!(error instanceof MediationFault)) throw error
       return plain({ ...faultResult(error.raised, message), ...left })

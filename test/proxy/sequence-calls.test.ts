@@ -39,6 +39,61 @@ test('a chain of calls passes on what each has responded', async t => {
   )
 })
 
+const get = (port: number, path: string) =>
+  `<endpoint><http method="get" uri-template="http://127.0.0.1:${port}${path}"/></endpoint>`
+test('ContentType and messageType are the types of the message, until a sequence sets them', async t => {
+  const type = 'Content-Type: application/vnd.one+json; x=1\r\n'
+  const backend = await startBackend(t, { '/one': says(200, '{"n":1}', type) })
+  const request = `<log><property name="r" expression="fn:concat($axis2:ContentType, '|', $axis2:messageType)"/></log>
+    <call>${get(backend.port, '/one')}</call>
+    <log><property name="s" expression="fn:concat($axis2:ContentType, '|', $axis2:messageType)"/></log>
+    <property name="messageType" value="text/plain" scope="axis2"/>
+    <log><property name="t" expression="fn:concat($axis2:ContentType, '|', $axis2:messageType)"/></log><respond/>`
+  const { ask, gateway } = await startCalls(t, { request }, backend.port)
+  await ask('POST /a/x', '{"a":1}')
+  const told = JSON.stringify(gateway.reports)
+  assert.match(told, /r = application\/json\|application\/json/)
+  assert.match(told, /s = application\/vnd\.one\+json; x=1\|application\/vnd\.one\+json/)
+  assert.match(told, /t = text\/plain\|text\/plain/)
+})
+
+const OF_GET = '<property name="HTTP_METHOD" value="GET" scope="axis2"/>'
+const EMPTY_BODY = '<property name="NO_ENTITY_BODY" value="true" scope="axis2"/>'
+
+/** [what, request flow, request]. The last request of the backend is GET without a body. */
+const BODILESS: readonly (readonly [string, (port: number) => string, string])[] = [
+  ['<call> after a call', port => `<call>${get(port, '/one')}</call><call>${get(port, '/two')}</call>`, 'GET'],
+  ['<send> after a call', port => `<call>${get(port, '/one')}</call><send>${get(port, '/two')}</send>`, 'GET'],
+  ['<call> of a POST', port => `<call>${get(port, '/two')}</call>`, 'POST'],
+  ['<call> by HTTP_METHOD', port => `${OF_GET}${callTo(port, '/two')}`, 'POST'],
+  ['<call> in the format get', port => `<call>${address(port, '/two" format="get')}</call>`, 'POST'],
+  [
+    '<call> in the format rest',
+    port => `<call>${get(port, '/one')}</call>${OF_GET}<call>${address(port, '/two" format="rest')}</call>`,
+    'POST',
+  ],
+  ['<call> with NO_ENTITY_BODY', port => `${EMPTY_BODY}<call>${get(port, '/two')}</call>`, 'POST'],
+  ['<send> by HTTP_METHOD', port => `<log level="full"/>${OF_GET}<send>${address(port, '/two')}</send>`, 'POST'],
+  ['<send/> after a call', port => `<call>${get(port, '/one')}</call><send/>`, 'GET'],
+]
+for (const [what, request, method] of BODILESS) {
+  test(`a GET carries no body of an earlier message: ${what}`, async t => {
+    const backend = await startBackend(t, { '/one': says(200, '{"one":1}') })
+    const { ask } = await startCalls(t, { request: `${request(backend.port)}<respond/>` }, backend.port)
+    await ask(`${method} /a`, method === 'POST' ? '{"own":1}' : '')
+    const last = backend.received.at(-1)!
+    assert.deepEqual([last.method, last.body], ['GET', ''], last.head)
+    assert.doesNotMatch(last.head, /^content-(?:type|length|encoding)|^transfer-encoding/im)
+  })
+}
+
+test('a GET of a client that a flow does not change keeps its body', async t => {
+  const backend = await startBackend(t, { '/x': says(200, '{}') })
+  const { ask } = await startCalls(t, { request: '<log level="full"/>' }, backend.port)
+  assert.deepEqual(await ask('GET /a/x', '{"own":1}'), [200, '{}'])
+  assert.equal(backend.received[0]!.body, '{"own":1}')
+})
+
 test('properties stay after a call, and a target property leaves the message as it is', async t => {
   const backend = await startBackend(t, {
     '/side': says(200, '{"price":7}'),

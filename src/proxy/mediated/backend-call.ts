@@ -26,9 +26,9 @@ import type { HeadEdit } from '../exchange/head-edit.ts'
 import { type BackendTunnelPeer, declineTunnel } from '../exchange/tunnel-peer.ts'
 import { BodyCollector, type CollectorOwner } from './body-collector.ts'
 import { BodyFeed, type FeedSink } from './body-feed.ts'
-import { joined, sourceOfTransferred } from './body-source.ts'
+import { emptySource, joined, sourceOfTransferred } from './body-source.ts'
 import { type BodyStore, deleteFile, files } from './body-store.ts'
-import { feedRequest, fieldsOf, reasonOf } from './fed-message.ts'
+import { feedRequest, fieldsOf, hasNoContent, reasonOf, withoutContent } from './fed-message.ts'
 import { editOfGuarded, GUARDED } from './flow-task.ts'
 import type { ResolvedEndpoint } from './sequence-endpoint.ts'
 
@@ -45,6 +45,8 @@ interface CallOptions {
   readonly changed: readonly string[]
   /** Values that no log and no trace shows. */
   readonly secrets: readonly string[]
+  /** As of BackendRequest. */
+  readonly bodyMethod: string | undefined
   /** Longest time without progress in milliseconds; 0: the limits of the endpoint alone. */
   readonly timeoutMs: number
   /** Time until which the task waits for the response, by the monotonic clock; 0: no limit. */
@@ -100,7 +102,11 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
     const { target, method, path, callerLines = '', ownCredential = null } = endpoint
     const { context, store, id, secrets } = this.#options
     const body = message.body.kind === 'untouched' ? ({ kind: 'none' } as const) : message.body
-    const source = sourceOfTransferred(body, store)
+    const given = sourceOfTransferred(body, store)
+    const { bodyMethod } = this.#options
+    const isEmpty = hasNoContent(method) && bodyMethod !== undefined && bodyMethod !== method
+    if (isEmpty) given.close()
+    const source = isEmpty ? emptySource() : given
     const exchange = this.#exchange
     exchange.begin(context.clock)
     exchange.trace?.startWithin(this.#options.traced!.trace)
@@ -130,7 +136,12 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
       this.#feed = new BodyFeed(source, new RequestSink(this, exchange), context)
       this.#feed.begin()
     }
-    const fields = withCallVia(message.fields, context.pseudonym, context.callToken, this.#options.calls)
+    const fields = withCallVia(
+      isEmpty ? withoutContent(message.fields) : message.fields,
+      context.pseudonym,
+      context.callToken,
+      this.#options.calls,
+    )
     const broken = typeof edit === 'string' ? edit : feedRequest(start, fields, source.length, context, use)
     if (broken === '' && this.#feed !== null) return
     source.close()

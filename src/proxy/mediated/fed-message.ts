@@ -177,3 +177,15 @@ function feed(text: string, reader: MessageReader, check: (head: Head, at: numbe
     if (chunk !== undefined) arena.release(chunk)
   }
 }
+
+const OF_CONTENT = ['content-type', 'content-encoding']
+
+/** GET and HEAD (RFC 9110 9.3.1), which get no body of another message. */
+export function hasNoContent(method: string): boolean {
+  return method === 'GET' || method === 'HEAD'
+}
+
+/** The fields of a request whose body is left out. */
+export function withoutContent(fields: Fields): Fields {
+  return fields.filter(([name]) => !OF_CONTENT.includes(name.toLowerCase()))
+}

@@ -25,7 +25,14 @@ import { BodyCollector, type CollectorOwner } from './body-collector.ts'
 import { BodyFeed } from './body-feed.ts'
 import { type BodySource, dropHeld, emptySource } from './body-source.ts'
 import { sendResponse } from './client-response.ts'
-import { feedContinue, feedRequest, type Fields, fieldsOf, reasonOf } from './fed-message.ts'
+import {
+  feedContinue,
+  feedRequest,
+  type Fields,
+  fieldsOf,
+  hasNoContent,
+  reasonOf,
+} from './fed-message.ts'
 import { ClientSink, TargetSink } from './feed-sinks.ts'
 import { dropResult, type FlowOutcome, runFlow } from './flow-run.ts'
 import {
@@ -252,7 +259,7 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
       this.onError = flow === 'request' && result.kind === 'continues' ? onError : ''
       if (flow === 'response' || result.kind === 'responds') this.#respond(message, this.sourceOf(message))
       else if (result.kind === 'loops') this.#loop(message)
-      else this.#send(message, result.endpoint)
+      else this.#send(message, result.endpoint, result.isBodyOfAnswer === true)
     }
   }
 
@@ -269,17 +276,21 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
 
   // ---- the fed request --------------------------------------------------------------------------------------------
 
-  #send(message: TransferredMessage, endpoint: string): void {
+  #send(message: TransferredMessage, endpoint: string, isBodyOfAnswer: boolean): void {
     const exchange = this.exchange
-    const source = exchange.upgrade === '' ? this.sourceOf(message) : this.#withoutBody(message)
+    const given = exchange.upgrade === '' ? this.sourceOf(message) : this.#withoutBody(message)
     const destination = destinationOf(endpoint, this.#target!, message, this.state, this.services.endpoints)
     if (typeof destination === 'string') {
-      source.close()
+      given.close()
       this.refuseFor(UNSENDABLE, destination)
       return
     }
     if (endpoint !== '') withoutCredentials(exchange)
     const { target, head: after } = destination
+    const isOfOther = message.body.kind === 'untouched' && after.method !== exchange.method
+    const isEmpty = hasNoContent(after.method) && (isBodyOfAnswer || isOfOther)
+    if (isEmpty) given.close()
+    const source = isEmpty ? emptySource() : given
     const edit = editOfRequest(this.head, after, this.context.requestKinds, this.state.secrets)
     const start = {
       method: after.method,
@@ -301,7 +312,8 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
       } else source.close()
     }
     const isValid = typeof edit !== 'string'
-    const passing = exchange.upgrade === '' ? message.fields : message.fields.filter(field => !isOfBody(field))
+    const isBodiless = exchange.upgrade !== '' || isEmpty
+    const passing = isBodiless ? message.fields.filter(field => !isOfBody(field)) : message.fields
     const fields = [...withoutForwarding(passing, exchange), ...this.#handshake]
     const broken = isValid ? feedRequest(start, fields, source.length, this.context, use) : edit
     if (broken === '') return

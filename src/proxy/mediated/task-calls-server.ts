@@ -255,7 +255,18 @@ export class TaskCallsServer {
   }
 
   #send(request: BackendRequest, resolved: ResolvedEndpoint): Promise<BackendResult> {
-    const { calls, trace = null, isBlocking, client, changed, message, secrets = [], endMs = 0, task = 0 } = request
+    const {
+      calls,
+      trace = null,
+      isBlocking,
+      client,
+      changed,
+      message,
+      bodyMethod,
+      secrets = [],
+      endMs = 0,
+      task = 0,
+    } = request
     const { context, store, idPrefix, traces } = this.#options
     const settings = isBlocking ? this.#blockingCalls[resolved.secured ? 'secured' : 'plain'] : NOT_BLOCKING
     const sent = settings.omitsSoap12Action ? withoutSoap12Action(message) : message
@@ -269,6 +280,7 @@ export class TaskCallsServer {
         calls,
         changed,
         secrets,
+        bodyMethod,
         endMs,
         traced: trace === null || traces === null ? null : { trace, traces },
         timeoutMs: settings.timeoutMs,
