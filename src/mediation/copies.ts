@@ -167,8 +167,8 @@ async function invoke(run: () => ReturnType<Run>): Promise<boolean> {
 
 /**
  * Runs copies of `message` to their end. The aggregate of them becomes the message; without one, the first copy that
- * has an outcome or goes on does; without such a copy the message is dropped. Rejects with the first fault where every
- * copy has failed.
+ * goes on, or has an outcome other than a drop; without such a copy the message is dropped. Rejects with the first
+ * fault where every copy has failed.
  */
 export async function runCopies(
   message: Message,
@@ -183,7 +183,7 @@ export async function runCopies(
     leader === null
       ? copies
           .map(copy => results.find(result => result.copy === copy))
-          .find(result => result?.error === null && (result.goesOn || result.copy.outcome !== 'ended'))
+          .find(result => result?.error === null && (result.goesOn || !isOver(result.copy)))
       : results.find(({ copy }) => copy === leader)
   if (chosen !== undefined) {
     if (chosen.error !== null) throw chosen.error
@@ -194,6 +194,11 @@ export async function runCopies(
   if (failed !== undefined && results.every(({ error }) => error !== null)) throw failed.error
   message.outcome = 'dropped'
   return false
+}
+
+/** Nothing goes on: the usual copy for an audit log is dropped, and another one is the message. */
+function isOver({ outcome }: Message): boolean {
+  return outcome === 'ended' || outcome === 'dropped'
 }
 
 /** Hands copies to the background pool, where the sequence of that name runs on each. */

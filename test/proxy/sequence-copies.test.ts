@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { test } from 'node:test'
-import { flowsOf } from '../harness/flows.ts'
+import { type FlowTexts, flowsOf } from '../harness/flows.ts'
 import { planGateway, startGateway } from '../harness/gateway.ts'
 import { connectPeer, eventually } from '../harness/peers.ts'
 import { takeResponse } from '../harness/responses.ts'
@@ -23,6 +23,56 @@ const bodyOf: Reaction = ({ body }) => [200, json({ got: JSON.parse(body) })]
 const target = (steps: string) => `<target><sequence>${steps}</sequence></target>`
 const aggregate = (condition: string, steps = '<respond/>') =>
   `<aggregate>${condition}<onComplete expression="json-eval($)">${steps}</onComplete></aggregate>`
+
+test('an aggregate of JSON by XPath without an enclosing element keeps all answers', async t => {
+  const backend = await startBackend(t, { '/one': says(200, '{"n":1}'), '/two': says(200, '{"n":2}') })
+  const copies = `${target(callTo(backend.port, '/one'))}${target(callTo(backend.port, '/two'))}`
+  const request = `<clone>${copies}</clone>
+    <aggregate><onComplete expression="//jsonObject"><respond/></onComplete></aggregate>`
+  const { ask } = await startCalls(t, { request }, backend.port)
+  assert.deepEqual(await ask(), [200, '[{"n":1},{"n":2}]'])
+})
+
+test('an aggregate of XML that is no SOAP warns of elements that its format leaves out', async t => {
+  const xml = (text: string) => says(200, text, 'Content-Type: application/xml\r\n')
+  const backend = await startBackend(t, { '/one': xml('<n>1</n>'), '/two': xml('<n>2</n>') })
+  const copies = `${target(callTo(backend.port, '/one'))}${target(callTo(backend.port, '/two'))}`
+  const request = `<clone>${copies}</clone>
+    <aggregate><onComplete expression="//n"><respond/></onComplete></aggregate>`
+  const { ask, gateway } = await startCalls(t, { request }, backend.port)
+  assert.equal((await ask())[0], 200)
+  assert.match(JSON.stringify(gateway.reports), /set enclosingElementProperty/)
+})
+
+/** [what, flows by the port of the backend, response]. */
+const DROPPED: readonly (readonly [string, (port: number) => FlowTexts, readonly [number, string]])[] = [
+  [
+    'the request flow, where another one is sent',
+    port => ({ request: `<clone>${audit(port)}${target('<send/>')}</clone>` }),
+    [200, '{"n":1}'],
+  ],
+  [
+    'the response flow, where another one goes on',
+    port => ({ response: `<clone>${audit(port)}${target('<send/>')}</clone>` }),
+    [200, '{"n":1}'],
+  ],
+  [
+    'the request flow, with all others',
+    port => ({ request: `<clone>${audit(port)}${audit(port)}</clone>` }),
+    [202, ''],
+  ],
+]
+function audit(port: number): string {
+  return target(`${callTo(port, '/audit')}<drop/>`)
+}
+
+for (const [what, flows, expected] of DROPPED) {
+  test(`a dropped copy of ${what}, does not answer the client`, async t => {
+    const backend = await startBackend(t, { '/x': says(200, '{"n":1}'), '/audit': says(200, '{}') })
+    const { ask } = await startCalls(t, flows(backend.port), backend.port)
+    assert.deepEqual(await ask('POST /a/x', '{"a":1}'), expected)
+  })
+}
 
 test('the responses of cloned messages are one array, in the order of their targets', async t => {
   const backend = await startBackend(t, {

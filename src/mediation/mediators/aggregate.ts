@@ -7,12 +7,14 @@ import type { XmlElement } from '../../config/xml.ts'
 import type { Aggregation } from '../copies.ts'
 import type { Expression } from '../expression.ts'
 import type { Evaluate } from '../expression-compiler.ts'
+import { bodyFormatOf } from '../formats/body-types.ts'
+import { jsonOfXml } from '../json-xml.ts'
 import { MediationFault } from '../mediation-fault.ts'
 import { type CompileContext, mediator } from '../mediator.ts'
 import type { Message } from '../message.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
 import type { Branch } from '../sequence-plan.ts'
-import { envelope, soapVersion } from '../soap.ts'
+import { bodyOf, envelope, soapVersion } from '../soap.ts'
 import { type Json, textOf, type Value } from '../value.ts'
 import {
   element as xmlElement,
@@ -172,9 +174,35 @@ export function compileCompletion(
   const evaluate = joinsContent ? (message: Message) => contentOf(find(message)) : find
   const run = context.compileBranch(settings.onComplete)
   return (first, arrived) => {
-    join(first, arrived, evaluate, enclosing === '' ? undefined : first.get('default', enclosing))
+    let isJson = true
+    const part = (message: Message): Value => {
+      const value = evaluate(message)
+      isJson &&= message.bodyState !== 'unread' && message.payload?.kind === 'json'
+      return value
+    }
+    join(first, arrived, part, enclosing === '' ? undefined : first.get('default', enclosing))
+    if (enclosing === '') keepAll(first, isJson, context)
     return run(first)
   }
+}
+
+/**
+ * Several elements without an enclosing one stand in a Body, of which formats other than SOAP write the first. Those of
+ * JSON become an array; others are told.
+ */
+function keepAll(first: Message, isJson: boolean, { warn }: CompileContext): void {
+  const { payload } = first
+  if (payload?.kind !== 'xml' || soapVersion(payload.root, 'Envelope') === undefined) return
+  const elements = bodyOf(payload.root)
+  if (elements.length < 2) return
+  if (isJson) {
+    first.json = elements.map(jsonOfXml)
+    first.set('axis2', 'messageType', 'application/json')
+    return
+  }
+  const type = textOf(first.get('axis2', 'messageType')) || textOf(first.get('transport', 'content-type'))
+  if (['soap11', 'soap12'].includes(bodyFormatOf(type))) return
+  warn('the aggregate has several elements, of which only SOAP takes more than the first: set enclosingElementProperty')
 }
 
 /** The contents of elements; any other value as it is. */
