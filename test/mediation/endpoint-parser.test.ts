@@ -209,7 +209,7 @@ const forms: readonly (readonly [xml: string, form: object])[] = [
   ],
   [
     '<default/>',
-    { method: '', format: 'kept', appendsPath: false, address: { kind: 'message', settings: LONE_ENDPOINT_SETTINGS } },
+    { method: '', format: 'kept', appendsPath: true, address: { kind: 'message', settings: LONE_ENDPOINT_SETTINGS } },
   ],
   [
     '<http uri-template="https://h:1/a/{uri.var.id}?q={+uri.var.q}"/>',

@@ -91,10 +91,11 @@ test('the format of an endpoint of a file acts', async t => {
 
 for (const format of ['soap11', 'soap12'] as const) {
   for (const mediator of ['call', 'send'] as const) {
-    test(`a GET that <${mediator}> sends in the format ${format} is POST to the URL of the endpoint itself`, async t => {
+    test(`a GET that <${mediator}> sends in the format ${format} is POST to the URL of the endpoint`, async t => {
       const backend = await startBackend(t, { '/soap': says(200, '{"done":true}') })
       const url = `http://127.0.0.1:${backend.port}/soap`
-      const request = `<payloadFactory><format><a xmlns="">$1</a></format><args><arg value="1"/></args></payloadFactory>
+      const request = `<payloadFactory><format><a xmlns="">$1</a></format><args><arg value="1"/></args>
+        </payloadFactory>
         <${mediator}><endpoint><address uri="${url}" format="${format}"/></endpoint></${mediator}>
         ${mediator === 'call' ? '<respond/>' : ''}`
       const { ask } = await startCalls(t, { request }, backend.port)

@@ -1,6 +1,6 @@
 /**
  * `<payloadFactory>`: makes a new payload from a template and arguments. Arguments are escaped for their position: the
- * payload is well-formed, and has the structure of its template but for markup that a sequence has made (D864).
+ * payload is well-formed, and has the structure of its template but for markup that a sequence has made.
  */
 import type { XmlElement } from '../../config/xml.ts'
 import { servicesOf } from '../backend-calls.ts'

@@ -460,7 +460,7 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
       this.services.refuseRaised(this.exchange, result.fault)
     } else {
       dropResult(result)
-      if (result.kind !== 'refused') this.state = result.message.state
+      if (result.kind !== 'refused') this.keepState(result.message.state)
       this.services.refuse(this.exchange, this.#fault!)
     }
   }
