@@ -5,6 +5,8 @@ import { type Reaction, says, startBackend, startCalls } from '../harness/sequen
 
 const json = (value: unknown) => JSON.stringify(value)
 
+const DATE = 'Sat, 28 Nov 2026 20:00:00 GMT'
+
 const finder = (inner = '', attributes = '') => `<cache collector="false" timeout="60" ${attributes}>
   <protocol type="HTTP"><methods>GET</methods><headersToExcludeInHash>*</headersToExcludeInHash>
   <responseCodes>2..</responseCodes><enableCacheControl>true</enableCacheControl></protocol>${inner}</cache>`
@@ -28,6 +30,71 @@ for (const [what, reaction, requests, seen] of kept) {
     assert.equal(backend.received.length, seen)
   })
 }
+
+/** [RFC 9111, fields of the response, fields of two requests, how many of them the backend gets]. */
+const CONTROLLED: readonly (readonly [
+  clause: string,
+  response: string,
+  first: string,
+  second: string,
+  seen: number,
+])[] = [
+  ['4.1: another value of a field that Vary names', 'Vary: X-User', 'X-User: alice', 'X-User: bob', 2],
+  ['4.1: a field that Vary names is absent', 'Vary: x-user', 'X-User: alice', '', 2],
+  ['4.1: the same value of it', 'Vary: X-Other, X-User', 'X-User: alice', 'X-User: alice', 1],
+  ['4.1: several lines of Vary', 'Vary: X-Other\r\nVary: X-User', 'X-User: alice', 'X-User: bob', 2],
+  ['4.1: Vary * matches nothing', 'Vary: *', '', '', 2],
+  ['5.2.2.10: s-maxage wins', 'Cache-Control: max-age=100, s-maxage=0', '', '', 2],
+  ['5.2.2.10: s-maxage wins in any order', 'Cache-Control: s-maxage=100, max-age=0', '', '', 1],
+  ['5.2.2.1: max-age in a second line', 'Cache-Control: public\r\nCache-Control: max-age="0"', '', '', 2],
+  ['4.2.1: a lifetime that is no number is none', 'Cache-Control: max-age=soon', '', '', 2],
+  ['4.2.3: the age of a response counts', 'Cache-Control: max-age=10\r\nAge: 10', '', '', 2],
+  ['5.2.2.7: private with names', 'Cache-Control: private="X-A"', '', '', 2],
+  ['5.2: the value of another directive is none', 'Cache-Control: x="no-store, private"', '', '', 1],
+  ['5.3: Expires that is no date', 'Expires: 0', '', '', 2],
+  ['5.3: Expires in the past', 'Expires: Thu, 01 Jan 2026 00:00:00 GMT', '', '', 2],
+  ['5.3: Expires behind Date', `Date: ${DATE}\r\nExpires: Sat, 28 Nov 2026 20:00:30 GMT`, '', '', 1],
+  ['5.3: max-age wins over Expires', 'Cache-Control: max-age=10\r\nExpires: 0', '', '', 1],
+  ['5.2.1.5: no-store of the request', '', 'Cache-Control: no-store', '', 2],
+  ['5.2.1.4: no-cache of the request', '', '', 'Cache-Control: no-cache', 2],
+  ['5.2.1.1: max-age=0 of the request', '', '', 'Cache-Control: max-age=0', 2],
+  ['5.2.1.1: a max-age of the request that is not over', '', '', 'Cache-Control: max-age=50', 1],
+  ['5.4: Pragma', '', '', 'Pragma: no-cache', 2],
+]
+for (const [clause, response, first, second, seen] of CONTROLLED) {
+  for (const obeys of [true, false]) {
+    if (!obeys && seen === 1) continue
+    test(`cache: ${clause}${obeys ? '' : ' counts only with enableCacheControl'}`, async t => {
+      const lines = (text: string) => (text === '' ? '' : `${text}\r\n`)
+      const backend = await startBackend(t, { '/x': says(200, '{}', lines(response)) })
+      const request = obeys ? finder() : finder().replace('<enableCacheControl>true', '<enableCacheControl>false')
+      const { ask } = await startCalls(t, { request, response: '<cache collector="true"/>' }, backend.port)
+      for (const fields of [first, second]) assert.deepEqual(await ask('GET /a/x', '', lines(fields)), [200, '{}'])
+      assert.equal(backend.received.length, obeys ? seen : 1)
+    })
+  }
+}
+
+test('cache: no-cache renews the response of others (RFC 9111 5.2.1.4), also where all fields count', async t => {
+  let count = 0
+  const backend = await startBackend(t, { '/x': () => [200, json(++count)] })
+  const request = finder().replace('<headersToExcludeInHash>*</headersToExcludeInHash>', '')
+  const { ask } = await startCalls(t, { request, response: '<cache collector="true"/>' }, backend.port)
+  const answers = []
+  for (const fields of ['', 'Cache-Control: no-cache\r\n', '']) answers.push((await ask('GET /a/x', '', fields))[1])
+  assert.deepEqual(answers, ['1', '2', '2'])
+})
+
+test('cache: RFC 9111 3.5: a response to an Authorization that does not count is kept only on request', async t => {
+  let lines = ''
+  const backend = await startBackend(t, { '/x': () => [200, '{}', lines] })
+  const { ask } = await startCalls(t, { request: finder(), response: '<cache collector="true"/>' }, backend.port)
+  for (const given of ['', 'Cache-Control: public\r\n', '']) {
+    lines = given
+    assert.deepEqual(await ask('GET /a/x', '', 'Authorization: Basic YTpi\r\n'), [200, '{}'])
+  }
+  assert.equal(backend.received.length, 2)
+})
 
 test('cache: maxSize bounds the responses of one cache, of which the one that was asked for last stays', async t => {
   const backend = await startBackend(t, { '/x': says(200, '{}') })

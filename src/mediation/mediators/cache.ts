@@ -10,8 +10,9 @@ import type { Message } from '../message.ts'
 import { compileMatcher, parsePattern } from '../pattern.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
 import type { Branch } from '../sequence-plan.ts'
-import { textOf } from '../value.ts'
+import { textOf, type Value } from '../value.ts'
 import { NO_STATE } from '../worker-task.ts'
+import { type FieldLines, lifetimeOf, lineOf, requestControl, variedNames } from './cache-rules.ts'
 
 type CacheSettings = { readonly kind: 'collector' } | FinderSettings
 
@@ -25,9 +26,11 @@ interface Wanted {
   /** Identity of the finder, whose responses `entriesMax` counts. */
   readonly cache: string
   readonly entriesMax: number
+  /** Hashes of the request fields that are no part of the key, by name in lower case: a response may vary with them. */
+  readonly others: Readonly<Record<string, string>>
 }
 
-interface FinderSettings extends Omit<Wanted, 'key' | 'cache'> {
+interface FinderSettings extends Omit<Wanted, 'key' | 'cache' | 'others'> {
   readonly kind: 'finder'
   /** Methods of requests whose responses are kept; empty for all. */
   readonly methods: readonly string[]
@@ -46,6 +49,8 @@ interface FinderSettings extends Omit<Wanted, 'key' | 'cache'> {
 
 const WANTED = 'cache.wanted'
 const KEPT_AT = 'cache.kept-at'
+/** Hashes of the fields that Vary of the kept response names, as JSON; '' for an absent one. */
+const VARIED = 'cache.varied'
 const DEFAULT_LIFETIME_S = 5000
 const LIFETIME_S_MAX = 86_400
 const SIZE_MAX = 4 * 1024 * 1024
@@ -65,6 +70,9 @@ const OF_FORM = [
   ...['range', 'if-range', 'if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'],
   'accept-encoding',
 ]
+
+/** Request fields that a cache with `enableCacheControl` obeys: they tell no responses apart. */
+const OF_CACHE = ['cache-control', 'pragma']
 
 /** The scope that every finder has. */
 const OWN_SCOPE = 'per-mediator'
@@ -98,24 +106,55 @@ async function find(message: Message, settings: FinderSettings, hit: Run | null,
   const { methods, lifetimeMs, sizeMax, statuses, obeysResponse, entriesMax, addsAge } = settings
   if (methods.length > 0 && !methods.includes(message.head.method)) return true
   const services = servicesOf(message)
-  const key = keyOf(message, settings, location)
-  const kept = await ask(services, { kind: 'kept', key })
-  if (kept === null) {
+  const { key, others } = keyOf(message, settings, location)
+  const { isStored, ageMaxS } = obeysResponse ? requestControl(fieldsOf(message)) : UNCONTROLLED
+  const kept = ageMaxS < 0 ? null : await ask(services, { kind: 'kept', key })
+  const values = new Map<string, Value>(kept?.state.default)
+  const keptAt = Number(values.get(KEPT_AT) ?? 0)
+  const ageS = Math.max(0, Math.floor((Date.now() - keptAt) / 1000))
+  if (kept === null || ageS > ageMaxS || !isFor(others, textOf(values.get(VARIED) ?? '{}'))) {
+    if (!isStored) return true
     const cache = `${services.api} ${location}`
-    const wanted: Wanted = { key, lifetimeMs, sizeMax, statuses, obeysResponse, cache, entriesMax }
+    const wanted: Wanted = { key, lifetimeMs, sizeMax, statuses, obeysResponse, cache, entriesMax, others }
     message.set('default', WANTED, JSON.stringify(wanted))
     return true
   }
-  const [, keptAt = 0] = kept.state.default.find(([name]) => name === KEPT_AT) ?? []
   message.becomeResponse(services.received({ ...kept, state: NO_STATE }))
-  if (addsAge) message.set('transport', 'Age', String(Math.max(0, Math.floor((Date.now() - Number(keptAt)) / 1000))))
+  if (addsAge) message.set('transport', 'Age', String(ageS))
   if (hit !== null) return hit(message)
   message.outcome = 'responded'
   return false
 }
 
-/** The parts that a response depends on: API, method, path and query, request fields, and the body. */
-function keyOf(message: Message, { excluded, included, hashed }: FinderSettings, location: string): string {
+const UNCONTROLLED: ReturnType<typeof requestControl> = { isStored: true, ageMaxS: Number.MAX_SAFE_INTEGER }
+
+function fieldsOf(message: Message): FieldLines {
+  return [...message.keptFields(), ...message.fields()]
+}
+
+/** Whether the fields of a request have the values that a response varies with. */
+function isFor(others: Wanted['others'], varied: string): boolean {
+  return Object.entries(JSON.parse(varied) as Wanted['others']).every(([name, hash]) => hashIn(others, name) === hash)
+}
+
+/** '' for an absent field. */
+function hashIn(others: Wanted['others'], name: string): string {
+  return Object.hasOwn(others, name) ? others[name]! : ''
+}
+
+function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('base64url')
+}
+
+/**
+ * The parts that a response depends on: API, method, path and query, request fields, and the body. `others`: as in
+ * `Wanted`, for a cache that obeys Vary.
+ */
+function keyOf(
+  message: Message,
+  { excluded, included, hashed, obeysResponse }: FinderSettings,
+  location: string,
+): Pick<Wanted, 'key' | 'others'> {
   const { api, transfer } = servicesOf(message)
   const { method, target } = message.head
   const hasBody = message.bodySource !== null || message.bodyState === 'replaced'
@@ -127,19 +166,22 @@ function keyOf(message: Message, { excluded, included, hashed }: FinderSettings,
     if (OF_FORM.includes(name)) return true
     if (hashed === 'body') return false
     if (included.length > 0) return included.includes(name)
+    if (obeysResponse && OF_CACHE.includes(name)) return false
     return !excluded.includes('*') && !excluded.includes(name) && !NOT_KEPT.includes(name)
   }
-  const fields = [...message.keptFields(), ...message.fields()]
+  const fields = fieldsOf(message)
   const counted = fields.flatMap(([name, value]) => {
     const lower = name.toLowerCase()
     return counts(lower) ? [[lower, textOf(value)]] : []
   })
   hash.update(JSON.stringify(counted.sort()))
+  const names = obeysResponse ? new Set(fields.map(([name]) => name.toLowerCase())) : []
+  const others = [...names].filter(name => !counts(name)).map(name => [name, hashOf(lineOf(fields, name))] as const)
   const { body } = hasBody ? transfer(message) : { body: null }
   if (body?.kind === 'bytes') hash.update(body.bytes)
   // A body in a file is not read for its hash: the key is of this message alone.
   else if (body?.kind === 'file') hash.update(body.path)
-  return hash.digest('base64url')
+  return { key: hash.digest('base64url'), others: Object.fromEntries(others) }
 }
 
 async function collect(message: Message): Promise<boolean> {
@@ -148,29 +190,28 @@ async function collect(message: Message): Promise<boolean> {
   const isResponse = message.head.status !== 0 || message.isMarkedResponse
   if (text === '' || !isResponse || servicesOf(message).flow === 'fault') return true
   message.remove('default', WANTED)
-  const { key, lifetimeMs, sizeMax, statuses, obeysResponse, cache, entriesMax } = JSON.parse(text) as Wanted
+  const { key, lifetimeMs, sizeMax, statuses, obeysResponse, cache, entriesMax, others } = JSON.parse(text) as Wanted
   const { status } = message.head
-  const allowedMs = obeysResponse ? lifetimeOf(message, lifetimeMs) : lifetimeMs
+  const received = fieldsOf(message)
+  const isOfCaller = hashIn(others, 'authorization') !== ''
+  const allowedMs = obeysResponse ? lifetimeOf(received, lifetimeMs, isOfCaller) : lifetimeMs
   if (allowedMs <= 0 || compileMatcher(statuses, () => undefined)(String(status)) === null) return true
   const services = servicesOf(message)
   const { body, fields, ...rest } = services.transfer(message)
   if (body.kind === 'file' || (body.kind === 'bytes' && body.bytes.byteLength > sizeMax)) return true
+  const varied = obeysResponse ? variedNames(received).map(name => [name, hashIn(others, name)] as const) : []
+  const state = [
+    [KEPT_AT, Date.now()],
+    [VARIED, JSON.stringify(Object.fromEntries(varied))],
+  ] as const
   const kept = {
     ...rest,
     fields: fields.filter(([name]) => !NOT_KEPT.includes(name.toLowerCase())),
     body,
-    state: { ...NO_STATE, default: [[KEPT_AT, Date.now()]] as const },
+    state: { ...NO_STATE, default: state },
   }
   await ask(services, { kind: 'keep', key, lifetimeMs: allowedMs, cache, entriesMax, message: kept })
   return true
-}
-
-/** The lifetime that Cache-Control of the response allows (RFC 9111 5.2.2), at most `mostMs`. */
-function lifetimeOf(message: Message, mostMs: number): number {
-  const control = textOf(message.get('transport', 'cache-control')).toLowerCase()
-  if (/(?:^|[,\s])(?:no-store|no-cache|private)\b/.test(control)) return 0
-  const [, seconds] = /(?:s-maxage|max-age)\s*=\s*"?(\d{1,9})/.exec(control) ?? []
-  return seconds === undefined ? mostMs : Math.min(mostMs, Number(seconds) * 1000)
 }
 
 // ---- parsing --------------------------------------------------------------------------------------------------------
