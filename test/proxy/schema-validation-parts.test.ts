@@ -160,6 +160,8 @@ const OTHERS: readonly (readonly [path: string, lines: string, body: string, sai
   ['/any', 'Content-Type: multipart/mixed\r\n', parts(ID), '"code":102520,.*the body has no valid boundary'],
   ['/any', MIXED, parts(`--B\r\nX: ${'x'.repeat(9000)}\r\n\r\n\r\n`), '"code":102520,.*a part without a head'],
   ['/any', MIXED, parts(named('names', 'aa').repeat(500_001)), '"code":102521,.*more than 500000 parts'],
+  ['/any', MIXED, `${parts(ID)}${parts(named('id', 'x'))}`, '"code":102520,.*a boundary behind its last one'],
+  ['/any', MIXED, `a preamble\r\n${parts(ID)}an epilogue`, ''],
   ['/none', MIXED, 'no parts', ''],
 ]
 

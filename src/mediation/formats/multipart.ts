@@ -14,10 +14,18 @@ export interface Part {
 const BOUNDARY_MAX = 70
 const PART_HEAD_MAX = 8192
 
-/** Yields parts in order, at most `limits.items`. `subject`: of the errors. Throws FormatError. */
+/** A repeated or extended parameter (RFC 8187): readers take different ones. */
+const BOUNDARY_NAMES = /boundary(?:\*\d*\*?)?\s*=/gi
+const PADDING = /^[ \t]*$/
+
+/**
+ * Yields parts in order, at most `limits.items`. `subject`: of the errors. Throws FormatError, also where other readers
+ * would find other parts.
+ */
 export function* partsOf(bytes: Uint8Array, contentType: string, limits: BodyLimits, subject: string): Generator<Part> {
   const boundary = parameterOf(contentType, 'boundary')
-  if (boundary === '' || boundary.length > BOUNDARY_MAX) {
+  const isNamedOnce = contentType.match(BOUNDARY_NAMES)?.length === 1
+  if (boundary === '' || boundary.length > BOUNDARY_MAX || !isNamedOnce) {
     throw new FormatError('malformed', `${subject} has no valid boundary`)
   }
   const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -27,18 +35,32 @@ export function* partsOf(bytes: Uint8Array, contentType: string, limits: BodyLim
   if (!body.subarray(0, at).equals(delimiter)) {
     const first = body.indexOf(between)
     if (first === -1) throw new FormatError('malformed', `${subject} does not begin with its boundary`)
+    const early = body.indexOf(delimiter)
+    if (early < first) throw new FormatError('malformed', `${subject} has a boundary in front of its first part`)
     at = first + between.length
   }
   for (let count = 1; body.toString('latin1', at, at + 2) !== '--'; count++) {
     const start = body.indexOf('\r\n', at)
     const end = start === -1 ? -1 : body.indexOf(between, start)
     if (end === -1) throw new FormatError('malformed', `${subject} ends within a part, which begins at byte ${at}`)
-    if (body.toString('latin1', at, start).trim() !== '') {
+    if (!PADDING.test(body.toString('latin1', at, start))) {
       throw new FormatError('malformed', `${subject} has a malformed boundary at byte ${at}`)
     }
     if (count > limits.items) throw new FormatError('limit', `${subject} has more than ${limits.items} parts`)
-    yield partIn(body.subarray(start + 2, end), start + 2, limits, subject)
+    const part = body.subarray(start + 2, end)
+    // A reader may take a single LF or CR for the end of a line.
+    if (part.indexOf(`\n--${boundary}`, 0, 'latin1') !== -1 || part.indexOf(`\r--${boundary}`, 0, 'latin1') !== -1) {
+      throw new FormatError('malformed', `${subject} has a boundary within the part at byte ${start + 2}`)
+    }
+    yield partIn(part, start + 2, limits, subject)
     at = end + between.length
+  }
+  const end = body.indexOf('\r\n', at)
+  if (!PADDING.test(body.toString('latin1', at + 2, end === -1 ? body.length : end))) {
+    throw new FormatError('malformed', `${subject} has a malformed boundary at byte ${at}`)
+  }
+  if (body.indexOf(delimiter, at) !== -1) {
+    throw new FormatError('malformed', `${subject} has a boundary behind its last one`)
   }
 }
 

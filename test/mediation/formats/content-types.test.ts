@@ -65,6 +65,8 @@ for (const [type, bytes] of CHARSETS) {
   })
 }
 
+const OF_ONE = '--B\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--B--\r\n'
+
 /** Content type, bytes that are not of the type, and the error. */
 const REFUSED: readonly (readonly [type: string, bytes: Buffer, error: RegExp])[] = [
   ['application/json', Buffer.from([0x22, 0xc3, 0x28, 0x22]), /^malformed: the body is not UTF-8 at or after byte 0$/],
@@ -82,6 +84,27 @@ const REFUSED: readonly (readonly [type: string, bytes: Buffer, error: RegExp])[
   ['multipart/form-data', Buffer.from('--B--'), /^malformed: the form has no valid boundary$/],
   ['multipart/form-data; boundary=B', Buffer.from('--B\r\nx'), /^malformed: the form ends within a part/],
   ['multipart/form-data; boundary=B', Buffer.from('none'), /^malformed: the form does not begin with its boundary$/],
+  ...[
+    'multipart/form-data; boundary=B; boundary=C',
+    "multipart/form-data; boundary*=UTF-8''C; boundary=B",
+    'multipart/form-data; boundary*0=C; boundary=B',
+    'multipart/form-data; x="; boundary=C"; boundary=B',
+  ].map(type => [type, Buffer.from(OF_ONE), /^malformed: the form has no valid boundary$/] as const),
+  ...[
+    [`x--B\r\n${OF_ONE}`, 'a boundary in front of its first part'],
+    [`${OF_ONE}${OF_ONE}`, 'a boundary behind its last one'],
+    [OF_ONE.replace('--B--', '--B--x\r\n--B--'), 'a malformed boundary at byte'],
+    [OF_ONE.replace('1\r\n', '1\n--B\r\n'), 'a boundary within the part at byte'],
+    [OF_ONE.replace('1\r\n', '1\r--B\r\n'), 'a boundary within the part at byte'],
+    [OF_ONE.replace('--B\r\n', '--B\v\r\n'), 'a malformed boundary at byte'],
+  ].map(
+    ([body, error]) =>
+      [
+        'multipart/form-data; boundary=B',
+        Buffer.from(body!),
+        new RegExp(`^malformed: the form has ${error!}`),
+      ] as const,
+  ),
 ]
 
 for (const [type, bytes, error] of REFUSED) {
