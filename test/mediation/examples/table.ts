@@ -219,7 +219,7 @@ export const EXAMPLES: readonly Example[] = [
     name: 'route-by-header',
     about: 'Clients of a region get the backend of that region.',
     exchanges: [
-      passes(get('/a', { 'x-region': 'eu-west' }), { start: 'GET /europe' }),
+      passes(get('/a', { 'x-region': 'eu-west' }), { start: 'GET /europe/a' }),
       passes(get('/a', { 'x-region': 'us' }), get('/a')),
     ],
   },
