@@ -8,7 +8,7 @@ import { namesSeveralTypes } from '../../http1/media-type.ts'
 import { bodyFormatOf, isXmlFormat } from '../formats/body-types.ts'
 import { MediationFault } from '../mediation-fault.ts'
 import { mediator } from '../mediator.ts'
-import type { Message } from '../message.ts'
+import type { Message, Payload } from '../message.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
 import { textOf } from '../value.ts'
 import { allTexts, INSPECTED_MAX, isTooLong, textsOfBody } from './inspected-texts.ts'
@@ -42,6 +42,36 @@ function formatOfBody(message: Message, policy: string) {
   return bodyFormatOf(type)
 }
 
+/** Marks of encodings, also as bytes that are read as ISO-8859-1, and the zeros of UTF-16. */
+const BEFORE = String.raw`^[\s\0\ufeff\xef\xbb\xbf\xfe\xff]*`
+const BEGINS = { json: new RegExp(`${BEFORE}[[{]`), xml: new RegExp(`${BEFORE}<`) } as const
+const QUOTED = new RegExp(`${BEFORE}"`)
+
+function beginsAs(format: 'json' | 'xml', text: string): boolean {
+  return BEGINS[format].test(text) || (format === 'json' && QUOTED.test(text) && isJson(text))
+}
+
+/** Other texts begin with a quote, too. */
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text.replace(QUOTED, '"'))
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** The payload to inspect; null for none. A body that begins as the format is one, whatever its content type says. */
+function inspected(message: Message, policy: string, format: 'json' | 'xml'): Payload | null {
+  const own = formatOfBody(message, policy)
+  const isOwn = format === 'json' ? own === 'json' : isXmlFormat(own)
+  return readBody(message, policy, () => {
+    const { bodySource, bodyState } = message
+    if (isOwn || bodySource === null || bodyState === 'replaced') return message.payload
+    return beginsAs(format, bodySource.text()) ? bodySource.build(`application/${format}`) : null
+  })
+}
+
 const LIMIT_MAX = 1_000_000_000
 
 /** Limits in attributes with these names; undefined after an error. A limit that is absent or 0 is none. */
@@ -64,7 +94,7 @@ export function limitIn(element: XmlElement, name: string, parser: SequenceParse
 
 const JSON_LIMITS = ['maxDepth', 'maxProperties', 'maxArrayElements', 'maxKeyLength', 'maxStringLength'] as const
 
-/** `<jsonThreatProtection>`: of bodies whose content type is JSON. */
+/** `<jsonThreatProtection>`: of bodies whose content type is JSON, and of others that begin as JSON. */
 export const jsonThreatProtection = mediator<JsonLimits>({
   name: 'jsonThreatProtection',
   attributes: JSON_LIMITS,
@@ -72,8 +102,7 @@ export const jsonThreatProtection = mediator<JsonLimits>({
   parse: (element, parser) => limitsIn(element, JSON_LIMITS, parser),
   needs: () => 'worker',
   compile: limits => message => {
-    if (formatOfBody(message, 'JSON threat protection') !== 'json') return true
-    const payload = readBody(message, 'JSON threat protection', ({ payload }) => payload)
+    const payload = inspected(message, 'JSON threat protection', 'json')
     const violation = payload?.kind === 'json' ? jsonViolation(payload.text, limits) : ''
     return violation === '' || refuse(message, 'JSON threat protection', violation)
   },
@@ -84,7 +113,7 @@ const XML_LIMITS = [
 ] as const
 const NEVER = ['dtdEnabled', 'externalEntitiesEnabled']
 
-/** `<xmlThreatProtection>`: of bodies whose content type is XML or SOAP. Document types are always refused. */
+/** `<xmlThreatProtection>`: of bodies of XML and SOAP, and of others that begin as XML. Refuses all document types. */
 export const xmlThreatProtection = mediator<XmlLimits>({
   name: 'xmlThreatProtection',
   attributes: [...XML_LIMITS, ...NEVER],
@@ -98,8 +127,7 @@ export const xmlThreatProtection = mediator<XmlLimits>({
   },
   needs: () => 'worker',
   compile: limits => message => {
-    if (!isXmlFormat(formatOfBody(message, 'XML threat protection'))) return true
-    const payload = readBody(message, 'XML threat protection', ({ payload }) => payload)
+    const payload = inspected(message, 'XML threat protection', 'xml')
     const violation = payload?.kind === 'xml' ? xmlViolation(payload.root, limits) : ''
     return violation === '' || refuse(message, 'XML threat protection', violation)
   },

@@ -105,6 +105,45 @@ const MESSAGES: readonly (readonly [steps: string, given: GivenMessage, violatio
 ]
 
 const FORM = 'application/x-www-form-urlencoded'
+
+/** Types under which a backend may read JSON or XML all the same; '' is none. */
+const OTHER_TYPES = ['', 'text/plain', 'text/html', 'text/x-json', 'application/javascript', '*/*', FORM]
+const OF_JSON = [...OTHER_TYPES, 'application/octet-stream', 'application/json/badgerfish', XML, 'image/svg+xml']
+const OF_XML = [...OTHER_TYPES, 'application/octet-stream', 'application/json']
+const MARK = '\ufeff'
+
+for (const [types, steps, allowed, refused] of [
+  [OF_JSON, '<jsonThreatProtection maxDepth="1" maxStringLength="3"/>', '{"a":"abc"}', '{"a":[1]}'],
+  [OF_JSON, '<jsonThreatProtection maxDepth="1" maxStringLength="3"/>', `${MARK} [1]`, `${MARK}\n[[1]]`],
+  [OF_JSON, '<jsonThreatProtection maxDepth="1" maxStringLength="3"/>', '"abc"', '"abcd\\""'],
+  [OF_XML, '<xmlThreatProtection maxDepth="1"/>', '<a/>', '<a><b/></a>'],
+  [OF_XML, '<xmlThreatProtection maxDepth="1"/>', `${MARK} <a/>`, `${MARK}\n<a><b/></a>`],
+] as const) {
+  for (const type of types) {
+    test(`D266: of type "${type}", ${steps} allows ${allowed} and refuses ${refused}`, async () => {
+      assert.equal((await runPolicy(steps, { body: allowed, type })).fault, null)
+      assert.equal((await runPolicy(steps, { body: refused, type })).fault?.code, 400)
+    })
+  }
+}
+
+for (const [steps, type, body, isRefused] of [
+  ['<jsonThreatProtection/>', 'text/plain', '{"a":[1', true],
+  ['<jsonThreatProtection/>', 'text/plain', '[\0[\0', true],
+  ['<jsonThreatProtection/>', 'text/plain', `${'['.repeat(300)}${']'.repeat(300)}`, true],
+  ['<jsonThreatProtection/>', 'text/csv', '"a","b"', false],
+  ['<jsonThreatProtection/>', FORM, 'a=1', false],
+  ['<jsonThreatProtection/>', 'text/plain', 'see [1]', false],
+  ['<xmlThreatProtection/>', 'text/plain', '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', true],
+  ['<xmlThreatProtection/>', '', '<a>', true],
+  ['<xmlThreatProtection/>', 'text/plain', 'a < b', false],
+  ['<xmlThreatProtection/>', 'application/json', '{"a":', false],
+] as const) {
+  test(`D266: of type "${type}", ${steps} ${isRefused ? 'refuses' : 'allows'} ${body.slice(0, 40)}`, async () => {
+    const { fault } = await runPolicy(steps, { body, type })
+    assert.equal(fault?.code, isRefused ? 400 : undefined)
+  })
+}
 const MULTIPART = 'multipart/form-data; boundary=B'
 const parts = (head: string, content: string) =>
   `--B\r\nContent-Disposition: form-data; ${head}\r\n\r\n${content}\r\n--B--\r\n`
