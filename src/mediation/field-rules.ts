@@ -1,5 +1,6 @@
 /** Names and values of fields (RFC 9110 5), and targets, that sequences may set. */
 import { isToken } from '../http1/token.ts'
+import { MediationFault } from './mediation-fault.ts'
 
 const NAME_MAX = 256
 /** Fields of framing and of the connection, and those that the gateway writes itself. */
@@ -29,8 +30,25 @@ const NOT_IN_TARGET = /[^!$%&'()*+,\-./0-9:;=?@A-Z[\]_a-z~]+/g
 
 const UNFINISHED_ESCAPE = /%(?![0-9A-Fa-f]{2})/g
 
-/** Path and query that a sequence has set, with what they cannot have percent-encoded; '' stays. */
+/** Escapes of what divides or ends segments, also escaped again: some backends decode twice. */
+const SEGMENT_ESCAPE = /%(?:25)*(2e|2f|5c|3b)/gi
+/** "." or ".." as a segment, also before path parameters (RFC 3986 5.2.4). */
+const DOT_SEGMENT = /(?:^|[/\\])\.{1,2}(?=$|[/\\;])/
+
+/**
+ * Path and query that a sequence has set, with what they cannot have percent-encoded; '' stays. Slashes at the start
+ * are one. Throws MediationFault for a dot segment, by which a client's value would leave the path of the endpoint.
+ */
 export function targetOf(text: string): string {
   const encoded = text.toWellFormed().replace(NOT_IN_TARGET, encodeURIComponent).replace(UNFINISHED_ESCAPE, '%25')
-  return encoded === '' || /^[/?]/.test(encoded) ? encoded : `/${encoded}`
+  const [path = ''] = encoded.split('?', 1)
+  const segments = path.replace(SEGMENT_ESCAPE, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+  if (DOT_SEGMENT.test(segments)) {
+    const cause = 'the path that a sequence has set has a dot segment'
+    throw new MediationFault({ code: UNSENDABLE, message: 'Mediation failed', cause })
+  }
+  return encoded === '' || encoded.startsWith('?') ? encoded : `/${encoded.replace(/^\/+/, '')}`
 }
+
+/** A sequence has made a message that cannot be sent. */
+const UNSENDABLE = 102532

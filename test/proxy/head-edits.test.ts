@@ -71,6 +71,11 @@ const REQUESTS: Readonly<Record<string, RequestCase>> = {
     flow: setAxis2('REST_URL_POSTFIX', 'n x?\u00e4#'),
     start: '@ /base/n%20x?%C3%A4%23',
   },
+  'slashes at the start of the target are one': { flow: setAxis2('REST_URL_POSTFIX', '//n'), start: '@ /base/n' },
+  'dots that are no segment, and those of a query, pass': {
+    flow: setAxis2('REST_URL_POSTFIX', '/a..b/...?x=/../y'),
+    start: '@ /base/a..b/...?x=/../y',
+  },
   'To replaces the target behind the context': {
     flow: '<header name="To" expression="fn:concat(get-property(\'To\'), \'&amp;x=2\')"/>',
     start: '@ /base/r?q=1&x=2',
@@ -106,6 +111,22 @@ for (const [title, row] of Object.entries(REQUESTS)) {
         assert.equal((await takeResponse(client)).status, 200)
       }
     }
+  })
+}
+
+for (const path of [
+  ...['/a/../b', '..', '/.', '/./b', '/%2e%2E/b', '/a/.%2e/b', '/a%2f..%2fb', '/a/..;x/b', '/a/..%3bx/b', '/a\\..\\b'],
+  ...['/a%5c..', '/%252e%252e/b', '/a/..?q', '/a/..#f/..'],
+]) {
+  test(`RFC 3986 5.2.4: a path ${path} that a sequence makes of a client's value is 102532`, async t => {
+    const flow = '<property name="REST_URL_POSTFIX" expression="$trp:X-P" scope="axis2"/>'
+    const { gateway, backend } = await startFlows(t, [await flowsOf({ request: flow })], {}, { basePath: '/base' })
+    const client = await connectPeer(gateway.port)
+    client.send(`GET /a/r HTTP/1.1\r\nHost: h\r\nX-P: ${path}\r\n\r\n`)
+    const { status, body } = await takeResponse(client)
+    assert.equal(status, 500)
+    assert.match(body, /102532/)
+    assert.equal(backend.peers.length, 0)
   })
 }
 

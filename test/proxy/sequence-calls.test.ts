@@ -168,6 +168,18 @@ for (const [to, request, steps, target] of BEHIND_TO) {
   })
 }
 
+test('RFC 3986 5.2.4: a path with a dot segment that a flow on a worker makes is 102532', async t => {
+  const backend = await startBackend(t, { '/x': says(200, '{}') })
+  const set = '<property name="REST_URL_POSTFIX" scope="axis2" expression="$trp:X-P"/>'
+  for (const sends of [`<call>${address(backend.port)}</call><respond/>`, '<builder/>']) {
+    const { ask } = await startCalls(t, { request: set + sends }, backend.port)
+    const [status, body] = await ask('GET /a/x', '', 'X-P: /a/%2e%2e/x\r\n')
+    assert.equal(status, 500)
+    assert.match(body, /102532/)
+  }
+  assert.deepEqual(backend.received, [])
+})
+
 test('a forward proxy serves the destinations that it is for', async t => {
   const proxy = await startBackend(t, { 'http://other.example/there': says(200, '{"proxied":true}') })
   const profile = {

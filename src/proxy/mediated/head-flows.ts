@@ -14,6 +14,7 @@ import { type StrippedKinds, strippedKinds } from '../../http1/rewrite.ts'
 import type { CompiledSequences } from '../../mediation/compiled-sequences.ts'
 import type { FlowPlan } from '../../mediation/flow-plan.ts'
 import { ACCEPTED, type FormattedResponse, formatResponse } from '../../mediation/formatter.ts'
+import { MediationFault } from '../../mediation/mediation-fault.ts'
 import { Message } from '../../mediation/message.ts'
 import { type FlowResult, type MessageState, NO_STATE, type RaisedFault } from '../../mediation/worker-task.ts'
 import { fieldsOf as transferable } from './fed-message.ts'
@@ -163,8 +164,11 @@ export class HeadFlow {
     try {
       return this.#outcomeOf(message, ending, keepsState, edit)
     } catch (error) {
+      const flow = this.plan.sequences.join(', ')
+      if (error instanceof MediationFault)
+        return { kind: 'faults', fault: error.locate(flow).raised, state: message.state() }
       const what = error instanceof Error ? error.message : String(error)
-      const cause = `${this.plan.sequences.join(', ')}: failed: ${what}`
+      const cause = `${flow}: failed: ${what}`
       return { kind: 'faults', fault: { ...FAILED, cause }, state: message.state() }
     }
   }
