@@ -34,6 +34,9 @@ export function announcesBody(bytes: Uint8Array, head: Head): boolean {
   return head.transferEncoding >= 0 || declaredLength(bytes, head) > 0
 }
 
+/** Has content of the length 0 (RFC 9110 15.3.6). */
+export const RESET_CONTENT = 205
+
 /** Responses that never have a body, whatever their fields say (RFC 9110 6.4.1). */
 export function isBodiless(status: number): boolean {
   return status < 200 || status === 204 || status === 304

@@ -175,7 +175,8 @@ function validTarget(message: Message): string | null {
 function validStatus(message: Message, warn: Warn): number {
   const given = textOf(message.get('axis2', 'HTTP_SC'))
   if (given === '500' && textOf(message.get('axis2', 'FAULTS_AS_HTTP_200')) === 'true') return 200
-  if (given === '' || given === String(message.receivedHead.status)) return 0
+  const { status } = message.receivedHead
+  if (given === '' || (status !== 0 && given === String(status))) return 0
   if (/^[2-5]\d\d$/.test(given)) return Number(given)
   warn('is not a status from 200 to 599', 'HTTP_SC')
   return 500

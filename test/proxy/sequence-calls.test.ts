@@ -180,6 +180,25 @@ test('RFC 3986 5.2.4: a path with a dot segment that a flow on a worker makes is
   assert.deepEqual(backend.received, [])
 })
 
+const PAYLOAD = '<payloadFactory media-type="json"><format>{"x":1}</format><args/></payloadFactory>'
+const STATUS = (status: string) => `<property name="HTTP_SC" value="${status}" scope="axis2"/>`
+
+test('RFC 9110 15.3.6: a 205 that a flow on a worker makes, or lets pass, has no content', async t => {
+  const backend = await startBackend(t, { '/x': says(200, '{}'), '/y': says(205, '{}') })
+  const flows = { request: `${PAYLOAD}${STATUS('205')}<respond/>` }
+  assert.deepEqual(await (await startCalls(t, flows, backend.port)).ask(), [205, ''])
+  for (const response of [`${PAYLOAD}${STATUS('205')}`, '<builder/>']) {
+    const { ask } = await startCalls(t, { response }, backend.port)
+    const path = response === '<builder/>' ? '/y' : '/x'
+    assert.deepEqual(await ask(`GET /a${path}`), [205, ''])
+  }
+})
+
+test('D83: the status 0 that a flow on a worker sets is 500', async t => {
+  const { ask } = await startCalls(t, { request: `${PAYLOAD}${STATUS('0')}<respond/>` }, 1)
+  assert.equal((await ask())[0], 500)
+})
+
 test('a forward proxy serves the destinations that it is for', async t => {
   const proxy = await startBackend(t, { 'http://other.example/there': says(200, '{"proxied":true}') })
   const profile = {

@@ -1,5 +1,5 @@
 /** Responses that a worker has made, on their way to the client: of mediated exchanges and of mounted APIs. */
-import { CHUNKED, isBodiless } from '../../http1/framing.ts'
+import { CHUNKED, isBodiless, RESET_CONTENT } from '../../http1/framing.ts'
 import { RESPONSE_FAILED } from '../../protocol/failure-table.ts'
 import type { ConnectionContext } from '../exchange/connection-context.ts'
 import type { SourceSide } from '../exchange/contract.ts'
@@ -21,7 +21,10 @@ interface ClientResponse {
 
 /** Sends a response. Returns the rule that its head breaks, '' for none; a response that breaks one is not sent. */
 export function sendResponse(exchange: Exchange, response: ClientResponse, context: ConnectionContext): string {
-  const { head, source, sink, client, begins } = response
+  const { head, sink, client, begins } = response
+  const isReset = head.status === RESET_CONTENT
+  if (isReset) response.source.close()
+  const source = isReset ? emptySource() : response.source
   const isBodyless = exchange.isHead || isBodiless(head.status)
   // RFC 9110 8.6: a response to HEAD claims no empty body where only a GET would have one.
   const isUnknown = source.length < 0 || (exchange.isHead && source.length === 0)

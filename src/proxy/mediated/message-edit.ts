@@ -5,7 +5,7 @@
 import type { Report } from '../exchange/connection-context.ts'
 import { type FieldChange, HeadEdit } from '../exchange/head-edit.ts'
 import { type FieldKinds, type Kind, KIND } from '../../http1/field-kinds.ts'
-import { isBodiless } from '../../http1/framing.ts'
+import { isBodiless, RESET_CONTENT } from '../../http1/framing.ts'
 import { reasonPhrase } from '../../faults/fault-details.ts'
 import { fieldNameError, fieldValueError, targetOf } from '../../mediation/field-rules.ts'
 import type { Message } from '../../mediation/message.ts'
@@ -25,7 +25,6 @@ const METHODS = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'PROPFIND',
 const TARGET_MAX = 4096
 const HOST = /^[\w.:[\]-]{1,512}$/
 const URL_START = /^[a-z][a-z0-9+.-]*:\/\//i
-const RESET_CONTENT = 205
 const SWITCHING_PROTOCOLS = 101
 
 /** Rules for changes of one direction. */
