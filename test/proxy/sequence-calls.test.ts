@@ -199,6 +199,14 @@ test('D83: the status 0 that a flow on a worker sets is 500', async t => {
   assert.equal((await ask())[0], 500)
 })
 
+test('RFC 9110 15: a status of a backend beyond 599 is its failure where a flow on a worker reads it', async t => {
+  const backend = await startBackend(t, { '/x': says(999, '{}') })
+  const { ask } = await startCalls(t, { response: '<builder/>' }, backend.port)
+  const [status, body] = await ask()
+  assert.equal(status, 502)
+  assert.match(body, /101506/)
+})
+
 test('a forward proxy serves the destinations that it is for', async t => {
   const proxy = await startBackend(t, { 'http://other.example/there': says(200, '{"proxied":true}') })
   const profile = {

@@ -25,14 +25,7 @@ import { BodyCollector, type CollectorOwner } from './body-collector.ts'
 import { BodyFeed } from './body-feed.ts'
 import { type BodySource, dropHeld, emptySource } from './body-source.ts'
 import { sendResponse } from './client-response.ts'
-import {
-  feedContinue,
-  feedRequest,
-  type Fields,
-  fieldsOf,
-  hasNoContent,
-  reasonOf,
-} from './fed-message.ts'
+import { feedContinue, feedRequest, type Fields, fieldsOf, hasNoContent, reasonOf } from './fed-message.ts'
 import { ClientSink, TargetSink } from './feed-sinks.ts'
 import { dropResult, type FlowOutcome, runFlow } from './flow-run.ts'
 import {
@@ -50,6 +43,7 @@ import { traceFailure, traceResult } from './flow-trace.ts'
 import { transferredFields, withoutForwarding } from './head-flows.ts'
 import { MediatedMessage, NO_HEAD } from './mediated-message.ts'
 import {
+  BACKEND_VIOLATES,
   isLateFault,
   refusalOfHead,
   refusalOfWorker,
@@ -68,6 +62,8 @@ import {
 } from './subscription-messages.ts'
 
 const ACCEPTED: MessageHead = { ...NO_HEAD, status: 202 }
+/** Largest status of a response (RFC 9110 15). */
+const STATUS_MAX = 599
 
 export class MediatedExchange extends MediatedMessage implements SourceSide, CollectorOwner {
   readonly #flows: OperationFlows
@@ -359,7 +355,8 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
     this.head = { method, target, status: head.status, reason: reasonOf(head, at), fields: fieldsOf(head) }
     this.machine.advance('COLLECT')
     this.collector = new BodyCollector(this, this.services.store)
-    if (framing > this.services.store.limits.bytesMax) this.#refuseResponse()
+    if (head.status > STATUS_MAX) this.refuseFor(BACKEND_VIOLATES, 'the status of the response is beyond 599')
+    else if (framing > this.services.store.limits.bytesMax) this.#refuseResponse()
   }
 
   responseBody(part: BodyPart): Written {

@@ -10,6 +10,8 @@ import type { MountedFailure } from '../../plan/mounted-messages.ts'
 
 export const REQUEST_TOO_LONG = refusal(102530)
 export const RESPONSE_TOO_LONG = refusal(102531)
+/** The head of a response is none that a flow can read. */
+export const BACKEND_VIOLATES = refusal(101506)
 /** A flow has made a message that is none. */
 export const UNSENDABLE = refusal(102532)
 /** The file of a long body cannot be written or read. */
