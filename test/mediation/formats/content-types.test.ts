@@ -281,6 +281,6 @@ test('numbers beyond a double keep their digits, in JSON that is parsed and writ
   const xml = build(write(payload, 'application/xml').bytes, 'application/xml')!
   assert.equal(
     Buffer.from(write(xml, 'application/json').bytes).toString(),
-    '{"a":12345678901234567890,"b":1e400,"c":-0,"d":0.1,"e":1,"f":0.12345678901234567890}',
+    '{"a":12345678901234567890,"b":1e400,"c":-0,"d":0.1,"e":1.0,"f":0.12345678901234567890}',
   )
 })
