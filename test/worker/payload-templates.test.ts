@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
+import { NO_STATE } from '../../src/mediation/worker-task.ts'
 import { temporaryHome } from '../config/temporary-home.ts'
 import { set } from '../harness/flows.ts'
 import { json, messageOf, startWorker, textOf } from './started-worker.ts'
@@ -78,6 +79,22 @@ for (const [sequence, body, expected] of MADE) {
     const worker = await startWorker(t, { request: sequence })
     const text = textOf(messageOf(await worker.run({ body: json(body) })))
     assert.ok(text.replaceAll(' xmlns=""', '').includes(expected), text)
+  })
+}
+
+const OF_CLIENT: Parameters<Awaited<ReturnType<typeof startWorker>>['run']>[0] = {
+  fields: [
+    ['Content-Type', '<b/>'],
+    ['SOAPAction', '<b/>'],
+  ],
+  state: { ...NO_STATE, default: [['api.ut.userName', '<b/>']] },
+}
+
+for (const property of ["get-property('Action')", '$axis2:ContentType', '$ctx:api.ut.userName']) {
+  test(`D864: what a client chooses stays text where ${property} reads it`, async t => {
+    const worker = await startWorker(t, { request: xmlOf(`expression="${property}"`) })
+    const text = textOf(messageOf(await worker.run(OF_CLIENT)))
+    assert.ok(text.endsWith('<a>&lt;b/&gt;</a>'), text)
   })
 }
 

@@ -345,8 +345,8 @@ function parseArgument(arg: XmlElement, parser: SequenceParser): Argument | unde
   return value === undefined ? undefined : { value, isLiteral }
 }
 
-/** Names of properties that clients choose the values of. */
-const OF_CLIENTS = /^(?:uri\.var|query\.param)\./
+/** Properties of the scope `default` that clients choose the values of: parts of the request, and names of callers. */
+const OF_CLIENTS = /^(?:(?:uri\.var|query\.param|api\.ut)\.|Action$|CORRELATION_ID$)/
 
 /**
  * Values and properties that a sequence has made may be markup, as on the reference platform. What an expression reads
@@ -355,7 +355,9 @@ const OF_CLIENTS = /^(?:uri\.var|query\.param)\./
 function isMadeText({ value, isLiteral, isPlaced }: Argument): boolean {
   if (isLiteral || isPlaced) return false
   if (value.kind === 'literal') return true
-  return value.kind === 'property' && value.scope !== 'transport' && !OF_CLIENTS.test(value.name)
+  if (value.kind !== 'property' || OF_CLIENTS.test(value.name)) return false
+  // Fields, the start line and the types of the content.
+  return value.scope !== 'transport' && value.scope !== 'axis2'
 }
 
 function usedArguments(template: Template): readonly number[] {
