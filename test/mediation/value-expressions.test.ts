@@ -130,6 +130,14 @@ test('values keep their types, and variables have paths', async () => {
   assert.deepEqual([message.get('variable', 'last'), message.get('default', 'big')], [8, 'yes'])
 })
 
+test('D837: whole numbers of up to 1,000 digits are added exactly, longer ones of clients as doubles', async () => {
+  const sums = [1000, 1001].map(digits => {
+    const json = { n: JSON.rawJSON('9'.repeat(digits)) }
+    return textFrom(inBraces('payload.n + 1 + ""'), { json })
+  })
+  assert.deepEqual(await Promise.all(sums), [`1${'0'.repeat(1000)}`, 'Infinity'])
+})
+
 test('parameters of the query and of the path', async () => {
   const message = new Message(() => undefined)
   message.receive({ method: 'GET', target: '/pets/7?limit=5', status: 0, reason: '' }, null)
