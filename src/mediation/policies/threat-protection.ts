@@ -5,10 +5,12 @@
 import type { XmlElement } from '../../config/xml.ts'
 import { compilePattern, type Pattern } from '../../runtime/pattern.ts'
 import { namesSeveralTypes } from '../../http1/media-type.ts'
+import { hasHeapRoom } from '../../runtime/heap-room.ts'
 import { bodyFormatOf, isXmlFormat } from '../formats/body-types.ts'
 import { MediationFault } from '../mediation-fault.ts'
 import { mediator } from '../mediator.ts'
 import type { Message, Payload } from '../message.ts'
+import { noRoom } from '../property-type.ts'
 import type { SequenceParser } from '../sequence-parser.ts'
 import { textOf } from '../value.ts'
 import { allTexts, INSPECTED_MAX, isTooLong, textsOfBody } from './inspected-texts.ts'
@@ -42,19 +44,27 @@ function formatOfBody(message: Message, policy: string) {
   return bodyFormatOf(type)
 }
 
-/** Marks of encodings, also as bytes that are read as ISO-8859-1, and the zeros of UTF-16. */
-const BEFORE = String.raw`^[\s\0\ufeff\xef\xbb\xbf\xfe\xff]*`
-const BEGINS = { json: new RegExp(`${BEFORE}[[{]`), xml: new RegExp(`${BEFORE}<`) } as const
-const QUOTED = new RegExp(`${BEFORE}"`)
+const SPACES =
+  ' \t\n\v\f\r\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000'
+/** Bytes in front of a document: white space in UTF-8, marks of encodings, and the zeros of UTF-16. */
+const BEFORE = new Set([...Buffer.from(`${SPACES}\ufeff\0`), 0xfe, 0xff])
+const BEGINS = { json: '[{', xml: '<' } as const
+/** Bytes of the heap for each byte of a text that is parsed. */
+const HEAP_PER_BYTE = 6
 
-function beginsAs(format: 'json' | 'xml', text: string): boolean {
-  return BEGINS[format].test(text) || (format === 'json' && QUOTED.test(text) && isJson(text))
+/** Bytes are compared, because they need not be text in the charset that the content type names. */
+function beginsAs(format: 'json' | 'xml', bytes: Uint8Array): boolean {
+  const at = bytes.findIndex(byte => !BEFORE.has(byte))
+  if (at === -1) return false
+  const first = String.fromCharCode(bytes[at]!)
+  return BEGINS[format].includes(first) || (format === 'json' && first === '"' && isJson(bytes.subarray(at)))
 }
 
-/** Other texts begin with a quote, too. */
-function isJson(text: string): boolean {
+/** Other texts begin with a quote, too. Throws MediationFault without room in the heap. */
+function isJson(bytes: Uint8Array): boolean {
+  if (!hasHeapRoom(HEAP_PER_BYTE * bytes.length)) throw noRoom()
   try {
-    JSON.parse(text.replace(QUOTED, '"'))
+    JSON.parse(Buffer.from(bytes).toString('latin1').replaceAll('\0', ''))
     return true
   } catch {
     return false
@@ -68,7 +78,9 @@ function inspected(message: Message, policy: string, format: 'json' | 'xml'): Pa
   return readBody(message, policy, () => {
     const { bodySource, bodyState } = message
     if (isOwn || bodySource === null || bodyState === 'replaced') return message.payload
-    return beginsAs(format, bodySource.text()) ? bodySource.build(`application/${format}`) : null
+    const raw = bodySource.build('application/octet-stream')
+    const bytes = raw?.kind === 'binary' ? raw.bytes : Buffer.from(bodySource.text())
+    return beginsAs(format, bytes) ? bodySource.build(`application/${format}`) : null
   })
 }
 

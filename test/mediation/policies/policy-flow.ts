@@ -11,7 +11,7 @@ const FORMATS = new MessageFormats(DEFAULT_FORMATS, NO_CUSTOM_FORMATS)
 
 export interface GivenMessage {
   readonly type?: string
-  readonly body?: string
+  readonly body?: string | Uint8Array
   readonly target?: string
   readonly fields?: Readonly<Record<string, string>>
   /** 0 for a request. */

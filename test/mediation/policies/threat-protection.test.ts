@@ -138,8 +138,16 @@ for (const [steps, type, body, isRefused] of [
   ['<xmlThreatProtection/>', '', '<a>', true],
   ['<xmlThreatProtection/>', 'text/plain', 'a < b', false],
   ['<xmlThreatProtection/>', 'application/json', '{"a":', false],
+  ['<jsonThreatProtection/>', 'text/plain', '\u00a0\u3000[', true],
+  // Bytes that no text in UTF-8 has.
+  ['<jsonThreatProtection/>', 'text/csv', Buffer.from('\xe4,1', 'latin1'), false],
+  ['<jsonThreatProtection/>', 'text/csv', Buffer.from('"\xe4",1', 'latin1'), false],
+  ['<jsonThreatProtection/>', 'text/csv', Buffer.from('{"\xe4":1}', 'latin1'), true],
+  ['<jsonThreatProtection/>', 'text/csv', Buffer.from('"\xe4"', 'latin1'), true],
+  ['<jsonThreatProtection maxStringLength="1"/>', 'text/plain;charset=utf-16le', Buffer.from('"ab"', 'utf16le'), true],
+  ['<xmlThreatProtection/>', 'text/csv', Buffer.from('\xe4,1', 'latin1'), false],
 ] as const) {
-  test(`D266: of type "${type}", ${steps} ${isRefused ? 'refuses' : 'allows'} ${body.slice(0, 40)}`, async () => {
+  test(`D266: of type "${type}", ${steps} ${isRefused ? 'refuses' : 'allows'} ${Buffer.from(body).toString('latin1').slice(0, 40)}`, async () => {
     const { fault } = await runPolicy(steps, { body, type })
     assert.equal(fault?.code, isRefused ? 400 : undefined)
   })
