@@ -44,8 +44,10 @@ function formatOfBody(message: Message, policy: string) {
   return bodyFormatOf(type)
 }
 
-const SPACES =
-  ' \t\n\v\f\r\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000'
+const SPACES = [
+  ' \t\n\v\f\r\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a',
+  '\u2028\u2029\u202f\u205f\u3000',
+].join('')
 /** Bytes in front of a document: white space in UTF-8, marks of encodings, and the zeros of UTF-16. */
 const BEFORE = new Set([...Buffer.from(`${SPACES}\ufeff\0`), 0xfe, 0xff])
 const BEGINS = { json: '[{', xml: '<' } as const
