@@ -133,7 +133,9 @@ function contentTypeProperty(message: Message, fate: BodyFate): string {
 /** Fields that a sequence has set, without those that cannot be sent. */
 function setFields(message: Message, warn: Warn): Fields {
   const fields: Fields = []
+  const isForClient = message.isResponse || becomesResponse(message)
   for (const [name, value] of message.fields()) {
+    if (isForClient && message.isOfRequest(name)) continue
     const text = textOf(value)
     const why = fieldNameError(name) || fieldValueError(text)
     if (why !== '') warn(why, name.toLowerCase())

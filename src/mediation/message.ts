@@ -113,6 +113,8 @@ interface Field {
   readonly name: string
   /** undefined: removed, which also hides the field of the request. */
   readonly value: Value | undefined
+  /** The request has it, and no sequence has set it: a response does not get it. */
+  readonly isOfRequest?: true
 }
 
 type Fields = Iterable<readonly [name: string, value: string]>
@@ -334,6 +336,11 @@ export class Message {
     return this.#fields.keys()
   }
 
+  /** The field is that of the request behind a call. */
+  isOfRequest(name: string): boolean {
+    return this.#fields.get(name.toLowerCase())?.isOfRequest === true
+  }
+
   /** A received field, whatever sequences have done; `name`: in lower case. */
   receivedField(name: string): string | undefined {
     return this.#receivedField(name)
@@ -408,7 +415,9 @@ export class Message {
     this.#receivedField = response.#receivedField
     this.#receivedFields = response.#receivedFields
     this.#fields.clear()
-    if (subprotocols !== undefined) this.set('transport', SUBPROTOCOLS, subprotocols)
+    if (subprotocols !== undefined) {
+      this.#fields.set(SUBPROTOCOLS.toLowerCase(), { name: SUBPROTOCOLS, value: subprotocols, isOfRequest: true })
+    }
     for (const name of OF_ONE_MESSAGE) this.#scopes.axis2.delete(name)
     this.receive({ method, target, status, reason }, response.#body)
   }

@@ -115,3 +115,16 @@ function niceValues(): ReadonlyMap<string, number> {
     }),
   )
 }
+
+for (const [steps, expected] of [
+  ['<call/>', ['chat']],
+  ['<call/><respond/>', []],
+  [`<call/>${set('Sec-WebSocket-Protocol', 'own')}<respond/>`, ['own']],
+] as const) {
+  test(`D845: behind ${steps} the subprotocols are "${expected.join()}"`, async t => {
+    const worker = await startWorker(t, { request: steps })
+    const { fields } = messageOf(await worker.run({ fields: [['Sec-WebSocket-Protocol', 'chat']] }))
+    const found = fields.filter(([name]) => name === 'Sec-WebSocket-Protocol').map(([, value]) => value)
+    assert.deepEqual(found, expected)
+  })
+}

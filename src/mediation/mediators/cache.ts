@@ -206,7 +206,7 @@ async function collect(message: Message): Promise<boolean> {
   ] as const
   const kept = {
     ...rest,
-    fields: fields.filter(([name]) => !NOT_KEPT.includes(name.toLowerCase())),
+    fields: fields.filter(([name]) => !NOT_KEPT.includes(name.toLowerCase()) && !message.isOfRequest(name)),
     body,
     state: { ...NO_STATE, default: state },
   }
