@@ -63,7 +63,13 @@ export interface JsonPathInternals {
   compile(path: string): Query
 }
 
+/** Longest evaluation of one path in milliseconds, as of an XPath expression. Collecting garbage takes most of it. */
+const EVALUATION_MS = 2000
+const TOO_LONG = 102542
+
 let work = 0
+/** The evaluation that this thread is in. Evaluations are synchronous; filters nest further ones. */
+const running = { depth: 0, endMs: 0 }
 
 /** Counts work. Throws LimitReached where the flow computes for too long, MediationFault without room in the heap. */
 export function spend(amount: number): void {
@@ -71,6 +77,10 @@ export function spend(amount: number): void {
   if (work < WORK_PER_LOOK) return
   work = 0
   checkTime()
+  if (running.depth > 0 && performance.now() > running.endMs) {
+    const cause = `a JSONPath takes more than ${EVALUATION_MS} ms on this message`
+    throw new MediationFault({ code: TOO_LONG, message: 'The mediation of the message took too long', cause })
+  }
   if (hasHeapRoom(ROOM_BYTES)) return
   const cause = 'a JSONPath needs more memory for this message than there is left'
   throw new MediationFault({ code: 102533, message: 'The message could not be processed', cause })
@@ -117,6 +127,15 @@ export function boundJsonPath(library: JsonPathInternals): void {
     return found
   }
 
+  const { query } = JSONPathQuery.prototype
+  JSONPathQuery.prototype.query = function (value) {
+    if (running.depth++ === 0) running.endMs = performance.now() + EVALUATION_MS
+    try {
+      return query.call(this, value)
+    } finally {
+      running.depth--
+    }
+  }
   // Filters ask for this one below a selector that is lazy.
   JSONPathQuery.prototype.lazyQuery = function (value) {
     return this.query(value)

@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { beginTurn, LimitReached } from '../../src/mediation/flow-limits.ts'
 import { exactValue } from '../../src/mediation/formats/json-text.ts'
 import { compileJsonPath } from '../../src/mediation/lazy-libraries.ts'
+import { MediationFault } from '../../src/mediation/mediation-fault.ts'
 import type { Json } from '../../src/mediation/value.ts'
 
 const PATHS = [
@@ -117,6 +118,8 @@ test('D313: a path that takes too long ends its message with 102542', () => {
   beginTurn()
   assert.throws(
     () => compileJsonPath('$.items[?count($..v) == @.v]').query({ items }),
-    (error: unknown) => error instanceof LimitReached && error.fault.code === 102542,
+    (error: unknown) =>
+      (error instanceof MediationFault && error.raised.code === 102542) ||
+      (error instanceof LimitReached && error.fault.code === 102542),
   )
 })
