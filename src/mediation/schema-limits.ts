@@ -68,14 +68,19 @@ function look(): void {
   showLife()
 }
 
-const LOOP = /for\((?:let|const|var) [^{}]*?\)\{/g
-const ERRORS = 'let vErrors = null;'
+const BEGIN = 'let vErrors = null;'
+/** The beginning of a loop over items or properties. Strings, which come from schemas, are matched first, and stay. */
+const LOOPS = /"(?:[^"\\]|\\.)*"|(for\((?:let|const|var) [^{}]*?\)\{)/g
+
+/** Returns the code of a function of Ajv with `first` at the beginning of each turn of its loops. */
+export function inLoops(code: string, first: string): string {
+  return code.replace(LOOPS, (text, loop: string | undefined) => (loop === undefined ? text : `${loop}${first}`))
+}
 
 /** Returns the code of a function of Ajv, which counts its calls and the turns of its loops. */
 export function withSteps(code: string): string {
-  const counted = code
-    .replace(ERRORS, `steps.step();${ERRORS}`)
-    .replace(LOOP, start => `${start}steps.step();`)
+  const counted = inLoops(code, 'steps.step();')
+    .replace(BEGIN, `steps.step();${BEGIN}`)
     .replace(/\bvErrors\.concat\(([\w.]+)\)/g, 'steps.joined(vErrors, $1)')
   return `const steps = self.checkSteps;${counted}`
 }

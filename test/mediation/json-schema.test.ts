@@ -34,6 +34,7 @@ const CASES: readonly (readonly [schema: object, message: string, isValid: boole
   [{ enum: [{ toString: 1 }, 'a', 0] }, '{"toString":1}', true],
   [{ enum: [{ a: 1, b: 2 }] }, '{"b":2,"a":1}', true],
   [{ enum: ['1', 'a'] }, '1', false],
+  [{ required: ['for(let a of b){'] }, '{"for(let a of b){":1}', true],
   [{ enum: ['a'] }, '{"constructor":1}', false],
   [{ enum: [null, 0] }, '-0', true],
   [{ multipleOf: 0.01 }, '0.07', true],

@@ -193,10 +193,10 @@ export function compileCompletion(
 function keepAll(first: Message, isJson: boolean, { warn }: CompileContext): void {
   const { payload } = first
   if (payload?.kind !== 'xml' || soapVersion(payload.root, 'Envelope') === undefined) return
-  const elements = bodyOf(payload.root)
-  if (elements.length < 2) return
+  const body = elementsOf(payload.root).find(({ name }) => localName(name) === 'Body')
+  if (body === undefined || elementsOf(body).length < 2) return
   if (isJson) {
-    first.json = elements.map(jsonOfXml)
+    first.json = bodyOf(payload.root).map(jsonOfXml)
     first.set('axis2', 'messageType', 'application/json')
     return
   }

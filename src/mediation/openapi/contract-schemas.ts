@@ -11,7 +11,7 @@ import {
   runCheck,
   schemaOptions,
 } from '../schema-rules.ts'
-import { restartCheckTime } from '../schema-limits.ts'
+import { inLoops, restartCheckTime } from '../schema-limits.ts'
 import type { ApiContract, Violation } from './api-contract.ts'
 import { FORMATS } from './text-formats.ts'
 
@@ -44,12 +44,9 @@ interface Ajv {
   addKeyword(keyword: object): void
 }
 
-/** Beginning of each loop over items or properties in the code that Ajv makes. */
-const LOOP = /for\((?:let|const|var) [^{}]*?\)\{/g
-
 /** Ajv counts the violations of a function in `errors`. */
 function withLimit(code: string): string {
-  return code.replace(LOOP, start => `${start}if(errors>=${VIOLATIONS_MAX})break;`)
+  return inLoops(code, `if(errors>=${VIOLATIONS_MAX})break;`)
 }
 
 /** The compiled schemas of one API in one thread. */
