@@ -274,7 +274,8 @@ test('a number of 64 bits keeps its digits in payloads, copies of the state and 
   const n = '9223372036854775806'
   const steps =
     `<property name="a" value="${n}" type="LONG"/><variable name="v" value="${n}" type="LONG"/>` +
-    '<payloadFactory media-type="json"><format>{"one":$1,"two":${vars.v},"three":${vars.v + 1},"four":"$1"}</format>' +
+    '<payloadFactory media-type="json">' +
+    `<format>{"one":$1,"two":\${vars.v},"three":\${vars.v + 1},"four":"$1"}</format>` +
     '<args><arg expression="$ctx:a"/></args></payloadFactory>'
   const { message } = await run(steps)
   const text = (message.payload as { readonly text: string }).text
