@@ -244,7 +244,7 @@ function policiesOf(parts: ReadonlySet<Part>): readonly ThrottlingPolicy[] {
   ]
 }
 
-/** Of variants with tokens alone: to make a key takes longer than a short replay. */
+/** The signer of tokens. A variant without tokens makes none: a key takes longer than a short replay. */
 let ownSigner: TokenSigner | undefined
 function signer(): TokenSigner {
   ownSigner ??= tokenSigner('RS256', 'key-1')

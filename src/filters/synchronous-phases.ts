@@ -58,7 +58,7 @@ const SHARED_MAX = 0.1
 const ENDED_MAX = 64
 
 type Failed = (name: string, phase: string, cause: string) => void
-/** What a handler does on its reactor; `detached`: what it has left behind. */
+/** A part of a handler that runs on its reactor: a phase, or a timer that it has set (`detached`). */
 type Part = ExchangeView['phase'] | 'detached'
 
 export class SynchronousPhases {

@@ -148,8 +148,10 @@ export class CompiledSequences {
       runSequence: (key, message, onError = '') => this.#guarded(onError, message, () => this.#run(key, message)),
       parametersOf: key => this.#parametersOf(key),
       handleFailure: (message, error) => {
-        if (message.sentOnError === '') throw error
-        return this.#fail(message.sentOnError, message, error)
+        const { sentOnError } = message
+        if (sentOnError === '') throw error
+        message.sentOnError = ''
+        return this.#fail(sentOnError, message, error)
       },
       hasSequence: key => this.has(key),
       define: run => {

@@ -196,7 +196,7 @@ export async function runCopies(
   return false
 }
 
-/** Nothing goes on: the usual copy for an audit log is dropped, and another one is the message. */
+/** Tells whether nothing of a copy goes on. An audit log drops its copy, and another copy is the message then. */
 function isOver({ outcome }: Message): boolean {
   return outcome === 'ended' || outcome === 'dropped'
 }

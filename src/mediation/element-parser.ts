@@ -7,6 +7,7 @@ import { ExpressionParser } from './expression-parser.ts'
 import type { ExpressionSyntax } from './expression-syntax.ts'
 import { SEQUENCE_NAMESPACE } from './functions.ts'
 import { parsePattern } from './pattern.ts'
+import { endOfGroup } from './closing-bracket.ts'
 import { ARRAY_TARGET, element as xmlElement, selfContained, type XmlChild, type XmlElementNode } from './xml-tree.ts'
 
 const BOUNDS: XmlBounds = { bytes: 1024 * 1024, elements: 10_000, depth: 100 }
@@ -184,7 +185,7 @@ export class ElementParser {
     const parts: Expression[] = []
     let from = 0
     for (let at = text.indexOf('${'); at !== -1; at = text.indexOf('${', from)) {
-      const end = endOfBraces(text, at + 2)
+      const end = endOfGroup(text, at + 2, '{}')
       if (end === -1) return this.error(element, '', 'has an expression without its closing brace', 'close it', text)
       const inner = this.expressionIn(element, text.slice(at, end))
       if (inner === undefined) return undefined
@@ -200,7 +201,7 @@ export class ElementParser {
     let placed = ''
     let from = 0
     for (let at = text.indexOf('${'); at !== -1; at = text.indexOf('${', from)) {
-      const end = endOfBraces(text, at + 2)
+      const end = endOfGroup(text, at + 2, '{}')
       if (end === -1) return this.error(element, '', 'has an expression without its closing brace', 'close it')
       const inner = this.expressionIn(element, text.slice(at, end))
       if (inner === undefined) return undefined
@@ -228,20 +229,6 @@ export class ElementParser {
       return prefix === '' && namespace === SEQUENCE_NAMESPACE ? undefined : namespace
     })
   }
-}
-
-/** Index behind the brace that closes one in front of `from`; -1 without it. */
-function endOfBraces(text: string, from: number): number {
-  let depth = 1
-  for (let at = from; at < text.length; at++) {
-    const character = text[at]!
-    if (character === '"' || character === "'") {
-      at = text.indexOf(character, at + 1)
-      if (at === -1) return -1
-    } else if (character === '{') depth++
-    else if (character === '}' && --depth === 0) return at + 1
-  }
-  return -1
 }
 
 function plainTree(node: XmlElement): XmlElementNode {

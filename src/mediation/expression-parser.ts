@@ -74,7 +74,7 @@ interface Parse {
   readonly environment: string[]
   /** The expression has a location path, or a function about nodes. */
   needsDocument: boolean
-  /** What cannot stand beside a location path; '' without it. */
+  /** The name of a function that cannot stand beside a location path; '' without one. */
   alone: string
   depth: number
 }

@@ -30,8 +30,9 @@ const NOT_IN_TARGET = /[^!$%&'()*+,\-./0-9:;=?@A-Z[\]_a-z~]+/g
 
 const UNFINISHED_ESCAPE = /%(?![0-9A-Fa-f]{2})/g
 
-/** Escapes of what divides or ends segments, also escaped again: some backends decode twice. */
-const SEGMENT_ESCAPE = /%(?:25)*(2e|2f|5c|3b)/gi
+const ESCAPE = /%([0-9A-Fa-f]{2})/g
+/** Some backends decode a path twice. */
+const DECODINGS = 3
 /** "." or ".." as a segment, also before path parameters (RFC 3986 5.2.4). */
 const DOT_SEGMENT = /(?:^|[/\\])\.{1,2}(?=$|[/\\;])/
 
@@ -41,9 +42,13 @@ const DOT_SEGMENT = /(?:^|[/\\])\.{1,2}(?=$|[/\\;])/
  */
 export function targetOf(text: string): string {
   const encoded = text.toWellFormed().replace(NOT_IN_TARGET, encodeURIComponent).replace(UNFINISHED_ESCAPE, '%25')
-  const [path = ''] = encoded.split('?', 1)
-  const segments = path.replace(SEGMENT_ESCAPE, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
-  if (DOT_SEGMENT.test(segments)) {
+  let [path = ''] = encoded.split('?', 1)
+  let hasDots = DOT_SEGMENT.test(path)
+  for (let decoding = 0; decoding < DECODINGS && !hasDots; decoding++) {
+    path = path.replace(ESCAPE, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+    hasDots = DOT_SEGMENT.test(path)
+  }
+  if (hasDots) {
     const cause = 'the path that a sequence has set has a dot segment'
     throw new MediationFault({ code: UNSENDABLE, message: 'Mediation failed', cause })
   }

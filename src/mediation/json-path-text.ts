@@ -2,6 +2,7 @@
  * Texts of JSONPath: rewrites the forms of the reference platform as RFC 9535 writes them, and tells what is wrong with
  * a text.
  */
+import { endOfGroup } from './closing-bracket.ts'
 
 /** Names behind a dot (RFC 9535 2.5.1.1), and the wildcard. */
 const SHORTHAND = /^(\*|[\p{L}_\u{80}-\u{10ffff}][\p{L}\p{N}_\u{80}-\u{10ffff}]*)$/u
@@ -17,7 +18,8 @@ export function standardPath(given: string): string {
   for (let at = 0; at < path.length; ) {
     const character = path[at]!
     if (character === '[') {
-      const end = endOfBrackets(path, at)
+      const behind = endOfGroup(path, at + 1, '[]')
+      const end = behind === -1 ? path.length : behind
       standard += path.slice(at, end)
       at = end
       continue
@@ -37,22 +39,8 @@ export function standardPath(given: string): string {
   return standard
 }
 
-/** Index behind the bracket that closes the one at `from`; that of the end without it. */
-function endOfBrackets(path: string, from: number): number {
-  let depth = 0
-  for (let at = from; at < path.length; at++) {
-    const character = path[at]!
-    if (character === "'" || character === '"') {
-      at = path.indexOf(character, at + 1)
-      if (at === -1) break
-    } else if (character === '[') depth++
-    else if (character === ']' && --depth === 0) return at + 1
-  }
-  return path.length
-}
-
 const EXAMPLES = "write it as $.a.b[0], $['a b'] or $.list[?(@.n > 1)].name"
-/** What the reference platform knows beyond RFC 9535, and what takes its place. */
+/** Forms of the reference platform beyond RFC 9535 that are refused, each with its reason and its remedy. */
 const OTHERS: readonly (readonly [form: RegExp, why: (found: string) => string, hint: string])[] = [
   [/^\s*$/, () => 'it is empty', 'write $ for the whole payload'],
   [

@@ -6,7 +6,7 @@ import { markupOf, type Value } from './value.ts'
 /** Characters of a value, and of all: a trace shows fewer. */
 const TEXT_MAX = 8192
 
-/** Of the scope transport, the fields that sequences have set; of the others, all. */
+/** Returns all properties of a message, and the fields that sequences have set. */
 export function leftProperties(message: Message): string {
   const state = message.state()
   const scopes: Readonly<Record<string, Iterable<readonly [string, Value]>>> = {
@@ -18,8 +18,9 @@ export function leftProperties(message: Message): string {
   }
   const values = Object.entries(scopes).flatMap(([scope, entries]) =>
     Array.from(entries, ([name, value]) => {
-      const text = markupOf(value).slice(0, TEXT_MAX)
-      return `${scope} ${name} = ${redactMembers(message.secrets.maskField(name, text))}`
+      // A secret that is cut is not known as one.
+      const text = redactMembers(message.secrets.maskField(name, markupOf(value)))
+      return `${scope} ${name} = ${text.slice(0, TEXT_MAX)}`
     }),
   )
   return values.join('; ').slice(0, TEXT_MAX)

@@ -19,7 +19,7 @@ const ERRORS_MAX = 1000
 /** The check that this thread is in. Checks are synchronous. `sinceCpuMs` -1: not known yet. */
 const running = { isLimited: false, steps: STEPS_PER_LOOK, nextLookMs: 0, sinceCpuMs: -1 }
 
-/** What the code that Ajv makes calls. */
+/** Counters that the code of Ajv calls. */
 export const checkSteps = {
   /** A function is called, or a loop turns. */
   step(): void {

@@ -14,7 +14,7 @@ const CONTEXT_REMEDY =
   "write mc.getProperty(name, 'transport') for a field, mc.getProperty(name, 'axis2') for a property"
 
 interface JavaUse {
-  /** What it uses, such as `Packages`. */
+  /** The name that the script uses, such as `Packages`. */
   readonly name: string
   /** Lines in front of it. */
   readonly linesBefore: number

@@ -83,7 +83,8 @@ export interface TaskCallResults {
 export interface TaskServices {
   /** Identity of the API. */
   readonly api: string
-  readonly flow: FlowTask['flow']
+  /** An `onError` belongs to the flow of faults. */
+  readonly flow: Exclude<FlowTask['flow'], 'onError'>
   /** Limits of bodies, which payloads and properties of sequences obey too. */
   readonly limits: BodyLimits
   /** Names the endpoint of the API (`FlowTask.own`); 0: nothing can be sent to it. */

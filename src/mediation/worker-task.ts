@@ -62,7 +62,8 @@ export interface FlowTask {
   readonly kind: 'flow'
   /** Identity of the API (`apiIdentity`). */
   readonly api: string
-  readonly flow: 'request' | 'response' | 'fault'
+  /** `onError`: that of a `<send>` that has failed. Where it ends without an answer, the fault goes on. */
+  readonly flow: 'request' | 'response' | 'fault' | 'onError'
   /** Names of the sequences that run in order. */
   readonly sequences: readonly string[]
   readonly message: TransferredMessage
@@ -79,8 +80,6 @@ export interface FlowTask {
   readonly trace?: TraceLink
   /** The result says which properties the flow leaves; left out: no trace collects them. */
   readonly collects?: true
-  /** The sequence is the onError of a `<send>` that has failed: where it ends without an answer, the fault goes on. */
-  readonly isOnError?: true
   /** Copies that the task may make, of a task in the background; left out: as many as a message of a client. */
   readonly copiesMax?: number
 }

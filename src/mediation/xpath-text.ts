@@ -1,4 +1,5 @@
 /** Texts of XPath: what is changed in them before the library reads them. */
+import { endOfGroup } from './closing-bracket.ts'
 
 /** Thrown and caught within the parser of expressions. */
 export class ExpressionError extends Error {
@@ -43,25 +44,13 @@ export function withQuotedPaths(text: string): string {
       continue
     }
     const start = at + call[0].length
-    const end = closingParenthesis(text, start)
+    const behind = endOfGroup(text, start, '()')
+    if (behind === -1) throw new ExpressionError('json-eval() is not closed', 'add )')
+    const end = behind - 1
     quoted += `${call[0]}${quote(text.slice(start, end).trimEnd())}`
     at = end
   }
   return quoted
-}
-
-/** Index of the parenthesis that closes the one in front of `from`. */
-function closingParenthesis(text: string, from: number): number {
-  let depth = 0
-  for (let at = from; at < text.length; at++) {
-    const character = text[at]!
-    if (character === "'" || character === '"') {
-      at = text.indexOf(character, at + 1)
-      if (at === -1) break
-    } else if (character === '(') depth++
-    else if (character === ')' && depth-- === 0) return at
-  }
-  throw new ExpressionError('json-eval() is not closed', 'add )')
 }
 
 /** XPath 1.0 has no escapes: a text with one kind of quotes is put in the other kind. */

@@ -124,7 +124,16 @@ class Flow {
     this.#copiesLeft = copiesMax
     const { report } = context
     this.#services = {
-      ...{ api, flow, own, gathers: gathering !== undefined, calls: callsOf(task), trace, report, code },
+      ...{
+        api,
+        flow: flow === 'onError' ? 'fault' : flow,
+        own,
+        gathers: gathering !== undefined,
+        calls: callsOf(task),
+        trace,
+        report,
+        code,
+      },
       limits: formats.all.limits,
       call: call => this.#call(call),
       isOver: () => time.isOver,
@@ -189,7 +198,7 @@ class Flow {
     const { api, sequences, message: transferred } = this.#task
     const message = this.#received(transferred, false)
     // `<send>` of an onError answers the client, or asks another endpoint.
-    if (this.#task.isOnError) message.isFromBackend = true
+    if (this.#task.flow === 'onError') message.isFromBackend = true
     const own = message.bodySource
     const kind = this.#sequences.of(api).runToEnd(sequences, message)
     return kind instanceof Promise ? this.#endLater(kind, message, own) : this.#end(kind, message, own)
@@ -205,11 +214,11 @@ class Flow {
     if (this.#task.flow === 'request' && isAccepted(message, kind)) return this.#accept(kind, message)
     const left = this.#task.collects === true ? { left: leftProperties(message) } : {}
     if (kind === 'drops') return plain({ kind, ...left })
-    if (this.#task.isOnError && message.outcome === 'sent') {
+    if (this.#task.flow === 'onError' && message.outcome === 'sent') {
       message.outcome = 'responded'
       return this.#end('responds', message, own)
     }
-    if (this.#task.flow === 'fault' && !this.#task.isOnError) completeFault(message)
+    if (this.#task.flow === 'fault') completeFault(message)
     if (kind === 'faults') return plain({ ...faultResult(message.fault!, message), ...left })
     try {
       const { value, transfer } = withOwnBuffer(this.#transferred(message, own, false))

@@ -197,3 +197,23 @@ test('the onError of a copy whose <send> fails answers for that copy', async t =
   const { ask } = await startCalls(t, { request, others }, backend.port)
   assert.deepEqual(await ask(), [200, '{"by":"handler","code":101503}'])
 })
+
+/** [what, onError of the copy, answers that the aggregate gathers]. */
+const GATHERED = [
+  ['sends it to another endpoint', (other: number) => send(other), '[{"n":1},{"n":2}]'],
+  ['sends it to an endpoint that fails, too, and is not run again', () => '', '[{"n":1}]'],
+] as const
+
+for (const [what, handler, gathered] of GATHERED) {
+  test(`the onError of a copy that an aggregate gathers ${what}`, async t => {
+    const port = await refusing(t)
+    const first = await startBackend(t, { '/x': says(200, '{"n":1}') })
+    const second = await startBackend(t, { '/x': says(200, '{"n":2}') })
+    const target = (steps: string) => `<target><sequence>${steps}</sequence></target>`
+    const request = `<clone>${target(send(first.port))}${target(WITHIN)}</clone>`
+    const response = '<aggregate><onComplete expression="json-eval($)"/></aggregate>'
+    const others = { handler: handler(second.port) || send(port), sends: handled(send(port), 'handler') }
+    const { ask } = await startCalls(t, { request, response, others }, first.port)
+    assert.deepEqual(await ask(), [200, gathered])
+  })
+}

@@ -1,4 +1,4 @@
-/** What Cache-Control, Expires and Vary say about a response that is kept for others (RFC 9111). */
+/** Rules of RFC 9111 for responses that are kept for others: Cache-Control, Expires, Age and Vary. */
 import { textOf, type Value } from '../value.ts'
 
 export type FieldLines = readonly (readonly [name: string, value: Value])[]
@@ -24,7 +24,7 @@ export function lineOf(fields: FieldLines, name: string): string {
   return fields.flatMap(([each, value]) => (each.toLowerCase() === name ? [textOf(value)] : [])).join(', ')
 }
 
-/** What a request asks of the cache. */
+/** The wishes of a request for the cache (RFC 9111 5.2.1). */
 interface RequestControl {
   /** Its response is not kept. */
   readonly isStored: boolean
@@ -77,7 +77,7 @@ function dateMs(text: string): number | null {
   return Number.isNaN(ms) ? null : ms
 }
 
-/** What is no number is 0. */
+/** Seconds in a directive or a field; 0 for a text that is no number. */
 function secondsOf(text: string): number {
   return /^\d{1,9}$/.test(text) ? Number(text) : 0
 }

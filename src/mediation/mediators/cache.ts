@@ -132,7 +132,7 @@ function fieldsOf(message: Message): FieldLines {
   return [...message.keptFields(), ...message.fields()]
 }
 
-/** Whether the fields of a request have the values that a response varies with. */
+/** Tells whether a request has the values of those fields on which a kept response depends (RFC 9111 4.1). */
 function isFor(others: Wanted['others'], varied: string): boolean {
   return Object.entries(JSON.parse(varied) as Wanted['others']).every(([name, hash]) => hashIn(others, name) === hash)
 }

@@ -139,15 +139,7 @@ export function compileTarget(
     const name = goesOn ? (endpoint?.name ?? '') : sentTo(copy)
     if (name !== '') {
       if (goesOn) applyFormat(copy, endpoint!.form)
-      copy.outcome = 'ended'
-      copy.endpoint = ''
-      try {
-        copy.becomeResponse(await callBackend(copy, { name }, false))
-      } catch (error) {
-        await context.handleFailure(copy, error)
-        if (copy.fault === null) return false
-        throw error
-      }
+      if (!(await sendCopy(copy, name, context))) return false
       const services = servicesOf(copy)
       if (gather === null && services.flow === 'request') return services.respond(copy)
       if (gather === null && !goesOn) {
@@ -157,6 +149,25 @@ export function compileTarget(
     } else if (!goesOn) return false
     return gather === null ? true : gather(copy)
   }
+}
+
+/**
+ * Sends a copy, which becomes the response. Where the endpoint fails, the onError of its `<send>` runs and may send it
+ * to another one. Returns false where the copy gets no response.
+ */
+async function sendCopy(copy: Message, name: string, context: CompileContext): Promise<boolean> {
+  for (let endpoint = name; endpoint !== ''; endpoint = sentTo(copy)) {
+    copy.outcome = 'ended'
+    copy.endpoint = ''
+    try {
+      copy.becomeResponse(await callBackend(copy, { name: endpoint }, false))
+      return true
+    } catch (error) {
+      await context.handleFailure(copy, error)
+      if (copy.fault !== null) throw error
+    }
+  }
+  return false
 }
 
 /** The endpoint to which `<send>` sends a copy; '': the copy is not sent by itself. */

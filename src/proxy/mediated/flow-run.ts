@@ -22,8 +22,6 @@ interface FlowRun {
   readonly head: MessageHead
   readonly held: HeldBody
   readonly state: MessageState
-  /** As of FlowTask. */
-  readonly isOnError: boolean
   /** Whether anybody still waits for the result. */
   readonly isAwaited: () => boolean
 }
@@ -40,7 +38,7 @@ export async function runFlow(
   context: ConnectionContext,
   listener: FlowListener,
 ): Promise<FlowOutcome | null> {
-  const { flow, sequences, exchange, target, flows, head, held, state, isOnError, isAwaited } = run
+  const { flow, sequences, exchange, target, flows, head, held, state, isAwaited } = run
   const { api } = flows
   traceTask(exchange, { flow, sequences }, head.fields, held, state)
   const { begin, mediate, account } = timedWorkers(services, exchange, context.now, listener)
@@ -51,7 +49,7 @@ export async function runFlow(
   const { trace } = exchange
   const gathering = gathers ? { sequences: flows.plan.response.sequences } : null
   const collects = tracer?.collects.properties === true
-  const options = { gathering, own, calls, trace: trace === null ? null : trace.link, collects, isOnError }
+  const options = { gathering, own, calls, trace: trace === null ? null : trace.link, collects }
   try {
     // A refusal may come at once, and what follows must not run inside of the caller.
     await begin()

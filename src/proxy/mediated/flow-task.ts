@@ -107,14 +107,9 @@ export interface TaskOptions {
   readonly trace: TraceLink | null
   /** As of FlowTask. */
   readonly collects: boolean
-  /** As of FlowTask. */
-  readonly isOnError: boolean
 }
 
-const NO_OPTIONS: TaskOptions = {
-  ...{ gathering: null, own: 0, calls: null, trace: null },
-  ...{ collects: false, isOnError: false },
-}
+const NO_OPTIONS: TaskOptions = { gathering: null, own: 0, calls: null, trace: null, collects: false }
 
 /**
  * The task that runs a flow. The bytes of a body are a copy: the reactor keeps its own until the flow has read it.
@@ -126,12 +121,12 @@ export function flowTask(
   head: MessageHead,
   body: HeldBody,
   state: MessageState,
-  { gathering, own, calls, trace, collects, isOnError }: TaskOptions = NO_OPTIONS,
+  { gathering, own, calls, trace, collects }: TaskOptions = NO_OPTIONS,
 ): FlowTask {
   const message = { ...head, body: transferred(body), state }
   const task = { kind: 'flow', api, flow, sequences, message } as const
   const isPlain = gathering === null && own === 0 && calls === null && trace === null
-  if (isPlain && !collects && !isOnError) return task
+  if (isPlain && !collects) return task
   return {
     ...task,
     ...(gathering === null ? {} : { gathering }),
@@ -139,7 +134,6 @@ export function flowTask(
     ...(calls === null ? {} : { calls }),
     ...(trace === null ? {} : { trace }),
     ...(collects ? { collects } : {}),
-    ...(isOnError ? { isOnError } : {}),
   }
 }
 

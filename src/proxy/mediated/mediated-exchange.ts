@@ -193,18 +193,18 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
     if (flow === 'response') this.exchange.client.resumeRequest()
   }
 
-  #run(flow: FlowTask['flow'], sequences: readonly string[], state: MessageState, isOnError = false): void {
+  #run(flow: FlowTask['flow'], sequences: readonly string[], state: MessageState): void {
     const { exchange, head, held, machine } = this
     const waits = machine.state
     const isAwaited = () => machine.state === waits
     const trace = flow !== 'request' && exchange.trace?.isSampled ? exchange.trace : null
     trace?.begin('response mediation')
-    const own = withCallerProperties(exchange, this.#flows.plan[isOnError ? 'request' : flow].reads, state)
+    const own = withCallerProperties(exchange, this.#flows.plan[flow === 'onError' ? 'request' : flow].reads, state)
     const run = {
       ...{ flow, sequences, exchange, target: this.#target, flows: this.#flows, head, held },
-      ...{ state: own, isOnError, isAwaited },
+      ...{ state: own, isAwaited },
     }
-    const isLate = flow === 'fault' && isLateFault(this.#fault!.refusal)
+    const isLate = this.#fault !== null && isLateFault(this.#fault.refusal)
     const isOver = (): boolean => {
       if (!isAwaited()) {
         // The client has left, or the target has failed.
@@ -219,7 +219,7 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
       result => {
         if (result === null) return
         if (isOver()) dropResult(result)
-        else this.guarded(() => (isOnError ? this.#finishOnError(result) : this.#finishFlow(flow, result)))
+        else this.guarded(() => (flow === 'onError' ? this.#finishOnError(result) : this.#finishFlow(flow, result)))
       },
       (error: unknown) => {
         if (!isOver()) this.guarded(() => this.#failFlow(flow, error))
@@ -233,6 +233,9 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
     if (flow === 'fault') {
       this.log('fault flow failed', failure.message)
       this.#answerFault()
+    } else if (flow === 'onError') {
+      this.log('onError failed', failure.message)
+      this.services.refuse(this.exchange, this.#fault!)
     } else this.refuseFor(refusalOfWorker(failure.reason), failure.message)
   }
 
@@ -437,7 +440,7 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
   /** Runs the onError of the `<send>` whose endpoint has failed; the fault goes on where it does not answer. */
   runOnError(fault: PendingFault, onError: string): void {
     this.#takeFault(fault, 0)
-    this.#run('fault', [onError], onErrorState(this.exchange, this.state, fault), true)
+    this.#run('onError', [onError], onErrorState(this.exchange, this.state, fault))
   }
 
   #takeFault(fault: PendingFault, status: number): void {
@@ -449,7 +452,7 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
   }
 
   #finishOnError(result: FlowOutcome): void {
-    traceResult(this.exchange, 'fault', result)
+    traceResult(this.exchange, 'onError', result)
     if (result.kind === 'drops') this.#respond(ACCEPTED, emptySource())
     else if (result.kind === 'responds') this.#respond(result.message, this.sourceOf(result.message))
     else if (result.kind === 'faults') {
