@@ -2,7 +2,7 @@
  * Requests whose clients get 202 while the request is sent (FORCE_SC_ACCEPTED, OUT_ONLY): a task in the background
  * sends them, and drops the response. Runs on workers.
  */
-import { callBackend } from './backend-calls.ts'
+import { sendOn } from './backend-calls.ts'
 import { runInBackground } from './copies.ts'
 import { OWN_ENDPOINT } from './endpoint-plan.ts'
 import type { Run } from './mediator.ts'
@@ -19,7 +19,7 @@ export const sendAccepted: Run = async message => {
   const name = textOf(message.get('default', ENDPOINT))
   message.remove('default', ENDPOINT)
   // As without the property, the endpoint of the API gets a request with a URL in To.
-  await callBackend(message, { name: name === '' ? OWN_ENDPOINT : name }, false)
+  await sendOn(message, { name: name === '' ? OWN_ENDPOINT : name })
   return true
 }
 

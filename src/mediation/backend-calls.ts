@@ -61,11 +61,23 @@ export function applyFormat(request: Message, form: EndpointForm | null): void {
   else if (TYPES[format] !== '') request.set('axis2', 'messageType', TYPES[format])
 }
 
+type Named = Pick<SequenceEndpoint, 'name'>
+
 /** Sends the request and waits for its response, whatever its status. Rejects with MediationFault. */
-export async function callBackend(
+export function callBackend(request: Message, endpoint: Named, isBlocking: boolean): Promise<Message> {
+  return exchange(request, endpoint, isBlocking, false)
+}
+
+/** As `callBackend`, for a message that goes on: a client's request keeps what the gateway tells of its way. */
+export function sendOn(request: Message, endpoint: Named): Promise<Message> {
+  return exchange(request, endpoint, false, request.receivedHead.status === 0)
+}
+
+async function exchange(
   request: Message,
-  endpoint: Pick<SequenceEndpoint, 'name'>,
+  endpoint: Named,
   isBlocking: boolean,
+  isForwarded: boolean,
 ): Promise<Message> {
   const services = servicesOf(request)
   const transferred = services.transfer(request, isBlocking)
@@ -77,6 +89,7 @@ export async function callBackend(
     endpoint: endpoint.name,
     ...(endpoint.name === OWN_ENDPOINT ? { own: services.own } : {}),
     isBlocking,
+    ...(isForwarded ? { isForwarded: true as const } : {}),
     calls: services.calls,
     ...(services.trace === null ? {} : { trace: services.trace }),
     changed: [...request.changedNames()],
@@ -91,9 +104,9 @@ export async function callBackend(
   return response
 }
 
-/** As `callBackend`, without an endpoint of its own: to `To`, where that is a URL, else to the endpoint of the API. */
+/** As `sendOn`, without an endpoint of its own: to `To`, where that is a URL, else to the endpoint of the API. */
 export function sendBackend(request: Message): Promise<Message> {
-  return callBackend(request, { name: hasDestination(request) ? DESTINATION.name : OWN_ENDPOINT }, false)
+  return sendOn(request, { name: hasDestination(request) ? DESTINATION.name : OWN_ENDPOINT })
 }
 
 /** A sequence has set a URL as `To`. */

@@ -25,6 +25,8 @@ export interface BackendRequest {
   readonly trace?: TraceLink
   /** A blocking call, which `[transport.blocking_http]` limits. */
   readonly isBlocking: boolean
+  /** The request of the client goes on, with the fields that tell its way (X-Forwarded-For); left out: another one. */
+  readonly isForwarded?: true
   /** Address of the client whose message calls; '' where it is not known. */
   readonly client: string
   /** Names of the request fields that the sequence has set or removed, in lower case. */

@@ -6,7 +6,7 @@ import { type GatewayOptions, startGateway } from '../harness/gateway.ts'
 import type { Filter } from '../../src/proxy/exchange/contract.ts'
 import { connectPeer, eventually } from '../harness/peers.ts'
 import { takeResponse } from '../harness/responses.ts'
-import { address, says, startBackend, startCalls } from '../harness/sequence-calls.ts'
+import { address, callTo, says, startBackend, startCalls } from '../harness/sequence-calls.ts'
 import { type Owner, sharedBySuite } from '../harness/suite.ts'
 
 const NAMES = [
@@ -123,6 +123,54 @@ for (const [what, flow] of Object.entries(FLOWS)) {
     const isOwn = /^X-JWT-Assertion: signed\r\nAuthorization: Basic own\r$/m.test(backend.received[0]!.head)
     assert.equal(isOwn, what === 'of the API gets them')
     assert.equal(/assertion|authorization/i.test(backend.received[0]!.head), isOwn)
+  })
+}
+
+const ACCEPTED = '<property name="FORCE_SC_ACCEPTED" value="true" scope="axis2"/>'
+const copied = (steps: string) => `<clone continueParent="true"><target><sequence>${steps}</sequence></target></clone>`
+const TOLD = ['x-forwarded-for: 127.0.0.1', 'x-forwarded-host: gateway', 'x-forwarded-proto: http']
+const SET = '<property name="X-Forwarded-Host" value="public" scope="transport"/>'
+const SET_TOLD = TOLD.map(line => line.replace(': gateway', ': public'))
+const REMOVED = '<property name="X-Forwarded-Host" scope="transport" action="remove"/>'
+const REMOVED_TOLD = TOLD.filter(line => !line.includes('-host'))
+
+/** [what, request flow, of the port of the backend, what the path `/far/x` gets]. */
+const WAYS: readonly (readonly [what: string, steps: (port: number) => string, told: readonly string[]])[] = [
+  ['a request that <send> sends', port => `<send>${address(port, '/far')}</send>`, TOLD],
+  ['one whose answer is received', port => `<send receive="r">${address(port, '/far')}</send>`, TOLD],
+  ['one that is sent once its client has 202', port => `${ACCEPTED}<send>${address(port, '/far')}</send>`, TOLD],
+  [
+    'one of these with a field that a sequence sets',
+    port => `${SET}${ACCEPTED}<send>${address(port, '/far')}</send>`,
+    SET_TOLD,
+  ],
+  ['one that lost a field', port => `${REMOVED}${ACCEPTED}<send>${address(port, '/far')}</send>`, REMOVED_TOLD],
+  ['a copy in the background', port => copied(`<send>${address(port, '/far')}</send>`), TOLD],
+  [
+    'a copy that is gathered',
+    port => `<clone><target><sequence><send>${address(port, '/far')}</send></sequence></target></clone>`,
+    TOLD,
+  ],
+  ['a request of <call>', port => `<call>${address(port, '/far')}</call>`, []],
+  ['a <call> of a copy in the background', port => copied(`<call>${address(port, '/far')}</call>`), []],
+  ['what follows a <call>', port => `${callTo(port, '/x')}<send receive="r">${address(port, '/far/x')}</send>`, []],
+]
+for (const [what, steps, told] of WAYS) {
+  test(`D895: ${what} ${told.length === 0 ? 'has none' : 'tells the way of its client'}`, async t => {
+    const backend = await startBackend(t, {
+      '/x': says(200, '{}', 'X-Forwarded-For: 192.0.2.9\r\n'),
+      '/far/x': says(200, '{}'),
+    })
+    const texts = { request: steps(backend.port), others: { r: '<property name="p" value="v"/>' } }
+    const { ask } = await startCalls(t, texts, backend.port)
+    await ask('GET /a/x', '', 'X-Forwarded-For: 192.0.2.1\r\nForwarded: for=192.0.2.1\r\n')
+    const far = () => backend.received.find(({ target }) => target === '/far/x')
+    await eventually('the request has come', () => far() !== undefined)
+    const lines = far()!
+      .head.toLowerCase()
+      .split('\r\n')
+      .filter(line => /^(?:x-)?forwarded/.test(line))
+    assert.deepEqual(lines.sort(), told)
   })
 }
 

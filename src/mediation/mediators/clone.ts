@@ -3,7 +3,7 @@
  * `<aggregate>` runs on each copy. Copies that no aggregate gathers while the message goes on run in the background.
  */
 import type { XmlElement } from '../../config/xml.ts'
-import { applyFormat, callBackend, hasDestination, servicesOf } from '../backend-calls.ts'
+import { applyFormat, hasDestination, sendOn, servicesOf } from '../backend-calls.ts'
 import { runCopies, runInBackground } from '../copies.ts'
 import { DESTINATION, OWN_ENDPOINT, type SequenceEndpoint } from '../endpoint-plan.ts'
 import { type CompileContext, mediator, type Run } from '../mediator.ts'
@@ -160,7 +160,7 @@ async function sendCopy(copy: Message, name: string, context: CompileContext): P
     copy.outcome = 'ended'
     copy.endpoint = ''
     try {
-      copy.becomeResponse(await callBackend(copy, { name: endpoint }, false))
+      copy.becomeResponse(await sendOn(copy, { name: endpoint }))
       return true
     } catch (error) {
       await context.handleFailure(copy, error)

@@ -2,7 +2,7 @@
  * `<send>`: sends the message to its destination, or to an endpoint of its own, a fault to the client, and ends the
  * sequence. The task itself sends a response that names an endpoint, and a message that names what receives the answer.
  */
-import { applyFormat, callBackend, sendBackend, servicesOf } from '../backend-calls.ts'
+import { applyFormat, sendBackend, sendOn, servicesOf } from '../backend-calls.ts'
 import { runInBackground } from '../copies.ts'
 import { compileEndpointChoice } from '../endpoint-choice.ts'
 import { DESTINATION, type Recipient, RECIPIENT_VARIABLE, type SequenceEndpoint } from '../endpoint-plan.ts'
@@ -57,7 +57,7 @@ export const send = mediator<SendSettings>({
       const request = message.copy()
       if (address !== '') request.set('default', RECIPIENT_VARIABLE, address)
       applyFormat(request, chosen?.form ?? null)
-      const response = chosen === null ? await sendBackend(request) : await callBackend(request, chosen, false)
+      const response = chosen === null ? await sendBackend(request) : await sendOn(request, chosen)
       // A copy that nobody waits for any more has lost its services meanwhile.
       const services = servicesOf(message)
       message.becomeResponse(response)

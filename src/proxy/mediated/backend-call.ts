@@ -29,7 +29,7 @@ import { BodyFeed, type FeedSink } from './body-feed.ts'
 import { emptySource, joined, sourceOfTransferred } from './body-source.ts'
 import { type BodyStore, deleteFile, files } from './body-store.ts'
 import { feedRequest, fieldsOf, hasNoContent, reasonOf, withoutContent } from './fed-message.ts'
-import { editOfGuarded, GUARDED } from './flow-task.ts'
+import { editOfGuarded, GUARDED, OF_WAY } from './flow-task.ts'
 import type { ResolvedEndpoint } from './sequence-endpoint.ts'
 
 interface CallOptions {
@@ -43,6 +43,8 @@ interface CallOptions {
   readonly calls: CallChain
   /** Names of the fields that the sequence has set, in lower case. */
   readonly changed: readonly string[]
+  /** As of BackendRequest. */
+  readonly isForwarded: boolean
   /** Values that no log and no trace shows. */
   readonly secrets: readonly string[]
   /** As of BackendRequest. */
@@ -148,13 +150,17 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
     if (broken !== '') this.#fault(UNSENDABLE, FAULT[UNSENDABLE].message, broken)
   }
 
-  /** Credentials and other guarded fields pass where the sequence has set them. As `editOfGuarded`. */
+  /**
+   * Credentials and other guarded fields pass where the sequence has set them. The fields of a client's request name
+   * its way as the gateway tells it: flows see no others. As `editOfGuarded`.
+   */
   #edit({ fields }: TransferredMessage): HeadEdit | string | null {
-    const { context, changed } = this.#options
+    const { context, changed, isForwarded } = this.#options
     const { requestKinds } = context
-    const guarded = fields.filter(
-      ([name]) => changed.includes(name.toLowerCase()) && GUARDED.includes(requestKinds.kindOf(name)),
-    )
+    const guarded = fields.filter(([name]) => {
+      const kind = requestKinds.kindOf(name)
+      return GUARDED.includes(kind) && ((isForwarded && OF_WAY.includes(kind)) || changed.includes(name.toLowerCase()))
+    })
     return editOfGuarded(
       guarded.map(([name, value]) => ({ name, value })),
       {},

@@ -27,10 +27,14 @@ import type { Fields } from './fed-message.ts'
 /** The head of a message, as flows see it. */
 export type MessageHead = Pick<TransferredMessage, 'method' | 'target' | 'status' | 'reason' | 'fields'>
 
+/** Fields that tell backends the way of a request. */
+export const OF_WAY: readonly number[] = [
+  ...[KIND.FORWARDED, KIND.X_FORWARDED_FOR, KIND.X_FORWARDED_HOST, KIND.X_FORWARDED_PROTO, KIND.X_FORWARDED_OTHER],
+]
+
 /** Request fields that the gateway leaves out or replaces, unless a flow has set them. */
 export const GUARDED: readonly number[] = [
-  ...[KIND.USER_AGENT, KIND.FORWARDED, KIND.X_FORWARDED_FOR, KIND.X_FORWARDED_HOST, KIND.X_FORWARDED_PROTO],
-  ...[KIND.X_FORWARDED_OTHER, KIND.AUTHORIZATION, KIND.HOST, KIND.TRACE_PARENT, KIND.TRACE_STATE],
+  ...[KIND.USER_AGENT, ...OF_WAY, KIND.AUTHORIZATION, KIND.HOST, KIND.TRACE_PARENT, KIND.TRACE_STATE],
 ]
 
 export function requestHead(exchange: Exchange, fields: Fields): MessageHead {
