@@ -3,10 +3,10 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { FlowTexts } from '../harness/flows.ts'
 import { startGateway } from '../harness/gateway.ts'
-import { connectPeer, eventually } from '../harness/peers.ts'
+import { connectPeer, eventually, type Peer } from '../harness/peers.ts'
 import { loadProject } from '../harness/project-flows.ts'
 import { takeResponse } from '../harness/responses.ts'
-import { address, says, startBackend, startCalls } from '../harness/sequence-calls.ts'
+import { address, callTo, type Reaction, refusing, says, startBackend, startCalls } from '../harness/sequence-calls.ts'
 import { file } from '../mediation/test-sequences.ts'
 
 const ACCEPTED = '<property name="FORCE_SC_ACCEPTED" value="true" scope="axis2"/>'
@@ -83,6 +83,55 @@ for (const [name, property] of [
       '/one/x {"a":1}',
       '/two/x {"a":1}',
     ])
+  })
+}
+
+for (const [name, property] of [
+  ['FORCE_SC_ACCEPTED', ACCEPTED],
+  ['OUT_ONLY', OUT_ONLY],
+] as const) {
+  test(`D896: with ${name} no client waits for the answer that a sequence receives`, async t => {
+    const held: Peer[] = []
+    const hold: Reaction = (_, peer) => {
+      held.push(peer)
+      return null
+    }
+    const backend = await startBackend(t, { '/far/x': hold, '/next': says(200, '{}') })
+    const request = `${property}<send receive="r">${address(backend.port, '/far')}</send>`
+    const { ask } = await startCalls(t, { request, others: { r: callTo(backend.port, '/next') } }, backend.port)
+    assert.deepEqual(await ask('POST /a/x', '{"a":1}'), [202, ''])
+    await eventually('the request has come', () => held.length === 1)
+    held[0]!.send(
+      'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 7\r\nConnection: close\r\n\r\n{"b":2}',
+    )
+    await eventually('the answer was received', () => backend.received.length === 2)
+    assert.deepEqual(
+      backend.received.map(({ target, body }) => [target, body]),
+      [
+        ['/far/x', '{"a":1}'],
+        ['/next', '{"b":2}'],
+      ],
+    )
+  })
+}
+
+for (const [what, sent] of [
+  ['receives its answer', (port: number) => `<send receive="r">${address(port, '/far')}</send>`],
+  ['receives no answer', (port: number) => `<send>${address(port, '/far')}</send>`],
+] as const) {
+  test(`D896: the onError of a request in the background runs where its flow ${what}`, async t => {
+    const backend = await startBackend(t, { '/far/x': says(200, ''), '/spare/x': says(200, '{}') })
+    const gone = await refusing(t)
+    const others = {
+      r: '<property name="p" value="v"/>',
+      failed: `<send>${address(backend.port, '/spare')}</send>`,
+      guarded: `<sequence onError="failed">${sent(gone)}</sequence>`,
+    }
+    const request = `${ACCEPTED}<sequence key="guarded"/>`
+    const { ask } = await startCalls(t, { request, others }, backend.port)
+    assert.deepEqual(await ask('POST /a/x', '{"a":1}'), [202, ''])
+    await eventually('the other endpoint has got it', () => backend.received.length === 1)
+    assert.equal(backend.received[0]!.target, '/spare/x')
   })
 }
 

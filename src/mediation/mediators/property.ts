@@ -80,7 +80,7 @@ export const property = mediator<PropertySettings>({
     }
     const { from, type, pattern, group } = source
     const { warn } = context
-    const later = accepts ? context.define(sendAccepted) : ''
+    const later = accepts ? context.define(sendAccepted(context)) : ''
     const evaluate = 'kind' in from ? context.compileExpression(from) : () => ({ kind: 'xml', nodes: [from] }) as const
     const match = pattern === '' ? null : compileMatcher(pattern, warn)
     return message => {

@@ -2,6 +2,7 @@
  * `<send>`: sends the message to its destination, or to an endpoint of its own, a fault to the client, and ends the
  * sequence. The task itself sends a response that names an endpoint, and a message that names what receives the answer.
  */
+import { withOnError } from '../accepted-requests.ts'
 import { applyFormat, sendBackend, sendOn, servicesOf } from '../backend-calls.ts'
 import { runInBackground } from '../copies.ts'
 import { compileEndpointChoice } from '../endpoint-choice.ts'
@@ -73,6 +74,12 @@ export const send = mediator<SendSettings>({
       const { isResponse } = message
       const isAnswered = receive !== undefined || (isResponse && !message.isSentByCopier)
       const chosen = choose(message)
+      // Copies that an aggregate may gather bring their answers to it.
+      if (receive !== undefined && isSentLater(message) && message.gathering === null) {
+        message.outcome = 'sent'
+        message.sendsLater = answered
+        return false
+      }
       if (isList(chosen) && receive === undefined && isSentLater(message)) return accept(message)
       if (isList(chosen)) return sendToAll(message, chosen, context, exchange)
       // Only the task can send once more, with another token.
@@ -85,6 +92,8 @@ export const send = mediator<SendSettings>({
       applyFormat(message, chosen?.form ?? null)
       return false
     }
+    // A task in the background sends the request, and runs the sequence that receives its answer.
+    const answered = receive === undefined ? '' : context.define(withOnError(run, context))
     // A task in the background sends to a list whose answers nothing receives.
     const later = endpoint === null || receive !== undefined ? '' : context.define(run)
     const accept = async (message: Message): Promise<boolean> => {
