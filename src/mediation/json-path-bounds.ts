@@ -128,9 +128,11 @@ export function boundJsonPath(library: JsonPathInternals): void {
 
   descendant!.resolve = function (nodes) {
     const found: Node[] = []
+    const walked = nodes.length > 1 ? new WalkedNodes() : null
     for (const top of nodes) {
       const pending = [top]
       for (let node = pending.pop(); node !== undefined; node = pending.pop()) {
+        if (walked?.has(node)) continue
         select(this.selectors, node, found)
         for (const [key, value] of entriesFromLast(node.value)) {
           spend(1 + Math.floor(node.location.length / KEYS_PER_WORK))
@@ -156,6 +158,26 @@ export function boundJsonPath(library: JsonPathInternals): void {
   }
 
   boundFilters(library)
+}
+
+/**
+ * Nodes with descendants that a segment has walked through. Without them each of `$..a..a..a` would multiply the time
+ * by the depth of the document.
+ */
+class WalkedNodes {
+  readonly #locations = new Map<object, Node['location']>()
+
+  /** Adds a node; true where it is in already. Sequences may put one object into two places. */
+  has({ value, location }: Node): boolean {
+    if (typeof value !== 'object' || value === null) return false
+    const known = this.#locations.get(value)
+    if (known === undefined) {
+      this.#locations.set(value, location)
+      return false
+    }
+    spend(1 + Math.floor(location.length / KEYS_PER_WORK))
+    return known.length === location.length && known.every((key, at) => key === location[at])
+  }
 }
 
 function* entriesFromLast(value: Json): Generator<readonly [string | number, Json]> {

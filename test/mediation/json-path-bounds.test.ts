@@ -13,7 +13,6 @@ const PATHS = [
   '$.items[*].v',
   '$..v',
   '$..*',
-  '$..*..*',
   '$..[0, 1, "v"]',
   '$..["v", "v"]',
   '$.items[::2]',
@@ -74,6 +73,37 @@ test('every path finds the nodes that the library alone finds', () => {
     assert.deepEqual(found!.locations(), expected!.locations(), path)
     assert.deepEqual(found!.values(), expected!.values(), path)
   }
+})
+
+const REPEATING_PATHS = ['$..*..*', '$..a..b', '$..a[*]..v', '$..[*]..[0]..*', '$..more..deep', '$..x..a..b']
+
+function locationsOf(library: Library, path: string, document: Json): string[] {
+  return library.compile(path).query(document).locations().map(String).sort()
+}
+
+test('D925: a node that descendants of descendants are is found once, where RFC 9535 repeats it', () => {
+  const bounded = { compile: compileJsonPath }
+  compileJsonPath('$')
+  const unbounded = unboundedLibrary()
+  for (const path of REPEATING_PATHS) {
+    for (const document of [DOCUMENT, { a: { a: { b: 1, a: [] }, b: 2 } }]) {
+      const once = [...new Set(locationsOf(unbounded, path, document))]
+      assert.deepEqual(locationsOf(bounded, path, document), once, path)
+    }
+  }
+})
+
+test('an object that a sequence has put into two places is found at both', () => {
+  const shared = { a: { b: 1 } }
+  const found = compileJsonPath('$..a..b').query({ x: [shared, { y: shared }] })
+  assert.deepEqual(found.locations().map(String), ['x,0,a,b', 'x,1,y,a,b'])
+})
+
+test('D925: descendants of descendants take no more steps than the document has nodes', () => {
+  let json: Json = 1
+  for (let level = 0; level < 200; level++) json = { a: json, b: 1 }
+  beginTurn()
+  assert.equal(compileJsonPath('$..a..a..a..a..a..a..b').query(json).values().length, 200 - 6)
 })
 
 test('a number beyond a double has no members, equals its text, and is compared as a number', () => {
