@@ -1,6 +1,7 @@
 /**
- * Ends a check by a schema that takes too long: a recursive schema with alternatives takes 2^depth steps. The code that
- * Ajv makes counts its steps, so that a check ends by an exception, and leaves nothing half done.
+ * Bounds checks by a schema. A recursive schema with alternatives would take 2^depth steps: a long check remembers what
+ * it has found of each object. The code that Ajv makes counts its steps, so that a check that takes too long ends by an
+ * exception, and leaves nothing half done.
  */
 import { showLife } from '../runtime/signs-of-life.ts'
 import { LimitReached, threadCpuMs, TOO_LONG } from './flow-limits.ts'
@@ -15,9 +16,37 @@ const LOOK_MS = 50
 const LENGTH_PER_STEP = 256
 /** Errors of one function. A function that fails adds at least one to those of its caller: no error is none. */
 const ERRORS_MAX = 1000
+/** Steps after which a check remembers: short checks cost nothing more. */
+const STEPS_BEFORE_MEMORY = 4096
+/** Errors that are remembered of one value. */
+const REMEMBERED_ERRORS_MAX = 100
 
-/** The check that this thread is in. Checks are synchronous. `sinceCpuMs` -1: not known yet. */
-const running = { isLimited: false, steps: STEPS_PER_LOOK, nextLookMs: 0, sinceCpuMs: -1 }
+/**
+ * The check that this thread is in. Checks are synchronous. `steps`: left until the next look. `taken`: steps until the
+ * last look. `sinceCpuMs` -1: not known yet.
+ */
+const running = { isLimited: false, steps: STEPS_PER_LOOK, taken: 0, nextLookMs: 0, sinceCpuMs: -1 }
+/** What this check has found of objects and lists, by function. */
+const outcomes = new Map<Validate, Map<object, Outcome>>()
+
+/** A function of Ajv. It leaves its errors, and the names that it has evaluated, in properties of itself. */
+interface Validate {
+  (data: unknown, context?: CheckContext): boolean
+  errors?: readonly unknown[] | null
+  evaluated?: object
+}
+
+interface CheckContext {
+  readonly instancePath?: string
+  readonly dynamicAnchors?: object
+}
+
+interface Outcome {
+  readonly instancePath: string | undefined
+  readonly isValid: boolean
+  readonly errors: readonly unknown[] | null
+  readonly evaluated: object | undefined
+}
 
 /** Counters that the code of Ajv calls. */
 export const checkSteps = {
@@ -29,6 +58,50 @@ export const checkSteps = {
   joined(errors: readonly unknown[], further: readonly unknown[]): readonly unknown[] {
     return errors.concat(further.slice(0, Math.max(1, ERRORS_MAX - errors.length)))
   },
+
+  /** Wraps a function of Ajv: a long check calls it once for each object and list. */
+  once(validate: Validate): Validate {
+    const wrapper: Validate = (data, context) => {
+      if (running.taken < STEPS_BEFORE_MEMORY || !isRemembered(data, context)) return validate(data, context)
+      const known = outcomesOf(wrapper)
+      const earlier = known.get(data)
+      if (earlier !== undefined && earlier.instancePath === context?.instancePath) return recalled(wrapper, earlier)
+      const isValid = validate(data, context)
+      const { errors, evaluated } = wrapper
+      known.set(data, {
+        instancePath: context?.instancePath,
+        isValid,
+        errors: errors?.slice(0, REMEMBERED_ERRORS_MAX) ?? null,
+        evaluated: evaluated && { ...evaluated },
+      })
+      return isValid
+    }
+    return wrapper
+  },
+}
+
+/** With dynamic anchors a function finds different things where it is called from different places. */
+function isRemembered(data: unknown, context: CheckContext | undefined): data is object {
+  if (typeof data !== 'object' || data === null) return false
+  for (const _ in context?.dynamicAnchors) return false
+  return true
+}
+
+function outcomesOf(validate: Validate): Map<object, Outcome> {
+  let known = outcomes.get(validate)
+  if (known === undefined) {
+    known = new Map()
+    outcomes.set(validate, known)
+  }
+  return known
+}
+
+/** Ajv adds to the errors that a function has left. */
+function recalled(validate: Validate, { isValid, errors, evaluated }: Outcome): boolean {
+  validate.errors = errors && [...errors]
+  if (validate.evaluated !== undefined) Object.assign(validate.evaluated, evaluated)
+  checkSteps.step()
+  return isValid
 }
 
 /** A list or a text of the message is read. */
@@ -46,6 +119,8 @@ export function withinCheckTime<T>(check: () => T): T {
     return check()
   } finally {
     running.isLimited = false
+    running.taken = 0
+    outcomes.clear()
   }
 }
 
@@ -56,6 +131,7 @@ export function restartCheckTime(): void {
 }
 
 function look(): void {
+  running.taken += STEPS_PER_LOOK - running.steps
   running.steps = STEPS_PER_LOOK
   if (!running.isLimited) return
   const now = performance.now()
@@ -69,6 +145,8 @@ function look(): void {
 }
 
 const BEGIN = 'let vErrors = null;'
+/** The function that the code of Ajv returns: nothing stands before it but names of what it uses. */
+const RETURNED = /\breturn function (validate\d+)\(/
 /** The beginning of a loop over items or properties. Strings, which come from schemas, are matched first, and stay. */
 const LOOPS = /"(?:[^"\\]|\\.)*"|(for\((?:let|const|var) [^{}]*?\)\{)/g
 
@@ -77,10 +155,13 @@ export function inLoops(code: string, first: string): string {
   return code.replace(LOOPS, (text, loop: string | undefined) => (loop === undefined ? text : `${loop}${first}`))
 }
 
-/** Returns the code of a function of Ajv, which counts its calls and the turns of its loops. */
+/** Returns the code of a function of Ajv, which counts its calls and the turns of its loops, and may remember. */
 export function withSteps(code: string): string {
   const counted = inLoops(code, 'steps.step();')
     .replace(BEGIN, `steps.step();${BEGIN}`)
     .replace(/\bvErrors\.concat\(([\w.]+)\)/g, 'steps.joined(vErrors, $1)')
-  return `const steps = self.checkSteps;${counted}`
+  const [, name] = RETURNED.exec(counted) ?? []
+  if (name === undefined) throw new Error('the code of Ajv returns no function that is known')
+  const wrapped = counted.replace(RETURNED, `const ${name} = steps.once(function(`)
+  return `const steps = self.checkSteps;${wrapped});return ${name}`
 }

@@ -1,6 +1,7 @@
 /** Schemas of operators and of contracts: a property that an object inherits is none of the message. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { Ajv2020 } from 'ajv/dist/2020.js'
 import { LimitReached } from '../../src/mediation/flow-limits.ts'
 import { exactValue } from '../../src/mediation/formats/json-text.ts'
 import { compileSchema } from '../../src/mediation/json-schema.ts'
@@ -159,29 +160,65 @@ const inDraft =
     return value => check(value as Json) === ''
   }
 
-for (const [what, rules, inner, compile] of [
-  ['reads each level twice', { n: { type: 'integer' } }, { n: 'x' }, inDraft()],
-  ['compares the items of a list each time', { list: { uniqueItems: true } }, { list: EQUAL }, inDraft(DRAFTS.at(-1))],
-  [
-    'matches a long text each time',
-    { text: { pattern: 'a+b' } },
-    { text: 'a'.repeat(1_000_000) },
-    ($defs: ContractSchemas['definitions']) => {
-      const contract = new ContractSchemas($defs)
-      return (value: unknown) => contract.violations('A', value, 'body').length === 0
-    },
-  ],
-] as const) {
-  test(`D880: a check that ${what} ends with 102542, and the next check is right`, () => {
-    const isValid = compile(trees(rules))
-    assert.throws(
-      () => isValid(nested(inner, 40)),
-      (error: Error) => error instanceof LimitReached && error.fault.code === 102542,
-    )
-    assert.ok(isValid(nested({}, 3)))
-    assert.ok(!isValid(nested(inner, 3)))
-  })
+const inContract = ($defs: ContractSchemas['definitions']): ((value: unknown) => boolean) => {
+  const contract = new ContractSchemas($defs)
+  return value => contract.violations('A', value, 'body').length === 0
 }
+
+for (const [rule, rules, inner] of [
+  ['type', { n: { type: 'integer' } }, { n: 'x' }],
+  ['uniqueItems', { list: { uniqueItems: true } }, { list: EQUAL }],
+  ['pattern', { text: { pattern: 'a+b' } }, { text: 'a'.repeat(1_000_000) }],
+] as const) {
+  for (const compile of [inDraft(), inDraft(DRAFTS.at(-1)), inContract]) {
+    test(`D926: a recursive schema with alternatives and ${rule} checks each object a fixed number of times`, () => {
+      const isValid = compile(trees(rules))
+      for (const levels of [3, 40, 190]) {
+        assert.ok(isValid(nested({}, levels)), `${levels}`)
+        assert.ok(!isValid(nested(inner, levels)), `${levels}`)
+      }
+    })
+  }
+}
+
+test('D926: what a long check remembers is right for names that alternatives have evaluated', () => {
+  const $defs = {
+    node: {
+      anyOf: [
+        { properties: { a: { type: 'integer' }, next: { $ref: '#/$defs/closed' } }, required: ['a'] },
+        { properties: { b: true, next: { $ref: '#/$defs/closed' } } },
+      ],
+    },
+    closed: { $ref: '#/$defs/node', unevaluatedProperties: false },
+  }
+  const check = compileSchema(JSON.stringify({ $schema: DRAFTS.at(-1), $defs, $ref: '#/$defs/closed' }))
+  const chain = (levels: number, last: Json): Json => {
+    let json = last
+    for (let level = 0; level < levels; level++)
+      json = level % 2 === 0 ? { a: level, next: json } : { b: 1, next: json }
+    return json
+  }
+  const unlimited = new Ajv2020({ strict: false }).compile({ $defs, $ref: '#/$defs/closed' })
+  for (const last of [{ a: 1 }, { c: 1 }, { a: 'x' }, { b: 1, next: { a: 1, b: 1 } }]) {
+    for (const levels of [5, 13]) {
+      const json = chain(levels, last)
+      const expected = unlimited(json) ? '' : `${unlimited.errors![0]!.instancePath} ${unlimited.errors![0]!.message}`
+      assert.equal(check(json), expected)
+    }
+    assert.equal(check(chain(500, last)) === '', check(chain(13, last)) === '')
+  }
+})
+
+test('D880: a check that compares a long list very often ends with 102542, and the next check is right', () => {
+  const allOf = Array.from({ length: 1000 }, () => ({ uniqueItems: true }))
+  const check = compileSchema(JSON.stringify({ allOf }))
+  assert.throws(
+    () => check(Array.from({ length: 100_000 }, (_, at) => [at])),
+    (error: Error) => error instanceof LimitReached && error.fault.code === 102542,
+  )
+  assert.equal(check([1, 2]), '')
+  assert.notEqual(check([1, 1]), '')
+})
 
 test('a value with very many violations in its alternatives has as many as a check lists', () => {
   const contract = new ContractSchemas(trees({ n: { type: 'integer' } }))
