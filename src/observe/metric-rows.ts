@@ -67,6 +67,12 @@ export const METRIC_ROWS = {
   timeoutTunnelIdle: ['counter', 'timeouts_total', 'kind="tunnel_idle"', ''],
   workerThreads: ['gauge', 'worker_threads', '', 'Worker threads, those of the background pool included.'],
   workerDeaths: ['counter', 'worker_deaths_total', '', 'Worker threads that died, hung or ran out of memory.'],
+  workerDiversions: [
+    'counter',
+    'worker_diversions_total',
+    '',
+    'Messages given to the thread of long bodies, because all other worker threads computed for too long.',
+  ],
   workerTasks: [
     'counter',
     'worker_tasks_total',

@@ -14,7 +14,7 @@ export interface WorkerHello {
   readonly systemThreadId: number
   /** Carries `FromWorker` one way and `ToWorker` the other. */
   readonly port: MessagePort
-  /** Signs of life: `BEATS`, `RUNNING`. */
+  /** Signs of life: `BEATS`, `RUNNING`, `TURN_MS`. */
   readonly life: SharedArrayBuffer
   /** Memory of the thread in row 0, of its script threads behind it (runtime/thread-memory.ts). */
   readonly memory: SharedArrayBuffer
@@ -26,7 +26,12 @@ export interface WorkerHello {
 export const BEATS = 0
 /** Cell with the number of tasks that run. A thread without tasks shows no sign of life. */
 export const RUNNING = 1
-export const LIFE_BYTES = 2 * Int32Array.BYTES_PER_ELEMENT
+/**
+ * Cell with the time at which the thread with tasks was last in no task, in milliseconds of the monotonic clock, modulo
+ * 2^32.
+ */
+export const TURN_MS = 2
+export const LIFE_BYTES = 3 * Int32Array.BYTES_PER_ELEMENT
 
 export type FromWorker =
   | { readonly kind: 'event'; readonly event: LogEvent }

@@ -12,7 +12,7 @@ import type { MountedTask } from '../plan/mounted-messages.ts'
 import type { MountedService } from '../proxy/mediated/mounted-calls.ts'
 import type { WorkerFailure, WorkerService } from '../mediation/worker-service.ts'
 import type { FlowResult, FlowTask } from '../mediation/worker-task.ts'
-import type { MetricsColumn } from '../observe/metrics.ts'
+import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import { type ApiChanges, apiIdentity, type ApiPlan, type LivePlan, type ReactorPlan } from '../plan/reactor-plan.ts'
 import {
@@ -34,9 +34,12 @@ import { WorkerThreads, type WorkerThreadsOptions } from './worker-threads.ts'
 
 /** Threads of earlier plans whose tasks have not ended; beyond, those of the oldest plan are ended (D713). */
 const RETIRED_MAX = 4
-/** Threads by what they run. `long`: messages whose body is longer than `mediation.body.memory_bytes`. */
+/**
+ * Threads by what they run. `long`: messages whose body is longer than `mediation.body.memory_bytes`, and others while
+ * all threads of `mediation` are held up.
+ */
 const LANES = ['mediation', 'long', 'background'] as const
-/** Per reactor: each holds one long body in its heap at a time, or few. */
+/** Per reactor: it holds one long body in its heap at a time, or few. */
 const LONG_THREADS = 1
 
 interface ReactorWorkersOptions {
@@ -219,7 +222,7 @@ export class ReactorWorkers {
           queueWarningMs: row === 'background' ? 0 : workers.queueWarningMs,
         }
       },
-      threads: bytes => this.#threadsFor(kind, bytes),
+      threads: (task, bytes) => this.#threadsFor(kind, task, bytes),
       report,
       metrics,
     })
@@ -260,9 +263,14 @@ export class ReactorWorkers {
     this.#options.report('error', 'background task failed', { API: api, REASON: reason, CAUSE_OF_ERROR: message })
   }
 
-  #threadsFor(kind: PoolKind, bytes: number): WorkerThreads {
+  #threadsFor(pool: PoolKind, { kind }: { readonly kind: string }, bytes: number): WorkerThreads {
     const { threads } = this.#current()
-    return kind === 'mediation' && bytes > this.#live.bodies.memoryMax ? threads.long : threads[kind]
+    // Requests to mounted APIs stay on the threads that have their state.
+    if (pool === 'background' || kind === ('mounted' satisfies MountedTask['kind'])) return threads[pool]
+    if (bytes > this.#live.bodies.memoryMax) return threads.long
+    if (!threads.mediation.isHeldUp || threads.long.isHeldUp) return threads.mediation
+    this.#options.metrics.add(METRIC.workerDiversions, 1)
+    return threads.long
   }
 
   #current(): Generation {

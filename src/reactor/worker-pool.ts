@@ -62,7 +62,7 @@ interface WorkerPoolOptions {
   readonly permits: SharedPermits
   readonly settings: () => WorkerPoolSettings
   /** The threads of the current plan for a task with a body of that length. */
-  readonly threads: (bytes: number) => WorkerThreads
+  readonly threads: (task: PoolTask['task'], bytes: number) => WorkerThreads
   readonly report: Report
   readonly metrics: MetricsColumn
   /** Numbers of the tasks of all pools of a reactor. */
@@ -237,7 +237,7 @@ export class WorkerPool {
   async #start(entry: TaskEntry): Promise<void> {
     const { threads, metrics } = this.#options
     const { task, id, endMs, transfer, bodyBytes, result } = entry
-    entry.threads = threads(bodyBytes)
+    entry.threads = threads(task, bodyBytes)
     try {
       const value = await entry.threads.run({ task, id, endMs }, transfer)
       this.#endIfLate(entry)

@@ -13,12 +13,13 @@ import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import type { StepCounts } from '../mediation/flow-statistics.ts'
 import type { TaskCall } from '../mediation/task-calls.ts'
-import { BEATS, type FromWorker, RUNNING, type ToWorker, type WorkerHello } from '../plan/worker-messages.ts'
+import { BEATS, type FromWorker, RUNNING, type ToWorker, TURN_MS, type WorkerHello } from '../plan/worker-messages.ts'
 import type { FromMounted } from '../plan/mounted-messages.ts'
 import type { TaskEnvelope, TaskReply, WorkerData } from '../plan/worker-plan.ts'
 import type { MountedReply } from '../proxy/mediated/mounted-calls.ts'
 import { respond } from '../runtime/call-channel.ts'
 import { makeLoopsInterruptible } from '../runtime/loop-interrupts.ts'
+import { monotonicMs } from '../runtime/monotonic-clock.ts'
 import { refuseThreadsByEvent } from '../runtime/refused-threads.ts'
 import { processorWaitMs } from '../runtime/thread-scheduling.ts'
 
@@ -32,12 +33,21 @@ interface WorkerWatch {
   /** Time without a sign of life after which a thread with tasks hangs. */
   readonly silenceMs: number
   readonly checkMs: number
+  /** A thread that computes for longer holds up its other tasks. An event loop that turns says so every 50 ms. */
+  readonly heldUpMs: number
   /** Pause before another pool starts where threads are missing; doubles until a pool has all its threads. */
   readonly pauseMs: number
   readonly pauseMaxMs: number
 }
 
-const WATCH: WorkerWatch = { startMs: 10_000, silenceMs: 5000, checkMs: 1000, pauseMs: 1000, pauseMaxMs: 60_000 }
+const WATCH: WorkerWatch = {
+  startMs: 10_000,
+  silenceMs: 5000,
+  checkMs: 1000,
+  heldUpMs: 150,
+  pauseMs: 1000,
+  pauseMaxMs: 60_000,
+}
 
 export interface WorkerThreadsOptions {
   readonly kind: ChildThreadKind
@@ -128,6 +138,18 @@ export class WorkerThreads {
 
   get isStarted(): boolean {
     return this.#starting !== null
+  }
+
+  /** Every thread has been in one of its tasks for some time: a further task would wait for it. */
+  get isHeldUp(): boolean {
+    const nowMs = monotonicMs()
+    let threads = 0
+    for (const { pool, hello } of this.#threads.values()) {
+      if (pool !== this.#current) continue
+      if (hello === null || computesMs(hello.life, nowMs) <= this.#watch.heldUpMs) return false
+      threads++
+    }
+    return threads > 0
   }
 
   /** Starts the threads before their first task. */
@@ -395,6 +417,11 @@ export class WorkerThreads {
     thread.hello.memory.close()
     this.#options.metrics.add(METRIC.workerThreads, -1)
   }
+}
+
+/** How long a thread has computed without a turn of its event loop, in milliseconds. */
+function computesMs(life: Int32Array, nowMs: number): number {
+  return Atomics.load(life, RUNNING) === 0 ? 0 : (nowMs - Atomics.load(life, TURN_MS)) | 0
 }
 
 /** An error of piscina: the task could not be sent, or its thread is gone. */

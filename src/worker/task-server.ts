@@ -14,6 +14,7 @@ import {
   LIFE_BYTES,
   RUNNING,
   type ToWorker,
+  TURN_MS,
   type WorkerHello,
 } from '../plan/worker-messages.ts'
 import type { TaskEnvelope, TaskReply, WorkerData, WorkerPlan } from '../plan/worker-plan.ts'
@@ -30,6 +31,8 @@ import { type TaskTime, TaskTimes } from './task-time.ts'
 
 /** Between two signs of life, in milliseconds. */
 const BEAT_MS = 500
+/** Between two signs that the event loop turns, in milliseconds. */
+const TURN_INTERVAL_MS = 50
 /**
  * Calls that may be pending at once; tasks are bounded by the permits of the pool. The reactor ends each call by the
  * time-outs of its endpoint, and each task by its own: this one only bounds what has no answer at all.
@@ -89,7 +92,9 @@ export function serveTasks(runnersOf: (context: TaskContext) => Readonly<Record<
     yieldProcessor()
     Atomics.add(life, RUNNING, 1)
     Atomics.add(life, BEATS, 1)
-    marks.begin(monotonicMs())
+    const beginMs = monotonicMs()
+    Atomics.store(life, TURN_MS, beginMs)
+    marks.begin(beginMs)
     try {
       const { value, transfer } = await run(runners, envelope, times)
       return moved({ value }, transfer)
@@ -99,6 +104,7 @@ export function serveTasks(runnersOf: (context: TaskContext) => Readonly<Record<
       Atomics.add(life, BEATS, 1)
       Atomics.sub(life, RUNNING, 1)
       const nowMs = monotonicMs()
+      Atomics.store(life, TURN_MS, nowMs)
       marks.end(nowMs)
       memory.update(nowMs)
       // A start at this priority would exceed its time where other threads need all processors.
@@ -143,6 +149,7 @@ function openThread() {
     marks.tick(nowMs)
     memory.update(nowMs)
   }, BEAT_MS)
+  setInterval(() => Atomics.store(life, TURN_MS, monotonicMs()), TURN_INTERVAL_MS)
   const shared = { life: life.buffer as SharedArrayBuffer, memory: shown, marks: shownMarks }
   const ids = { threadId, systemThreadId: systemThreadId() }
   const hello = { kind: 'hello', ...ids, port, ...shared } satisfies WorkerHello

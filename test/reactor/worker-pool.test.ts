@@ -1,6 +1,7 @@
 /** Permits of worker threads, counted over two reactors; threads that die, hang, or are replaced by a reload. */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { WorkerFailure, WorkerService } from '../../src/mediation/worker-service.ts'
 import type { FlowTask } from '../../src/mediation/worker-task.ts'
 import { MetricsColumn, snapshotMetrics } from '../../src/observe/metrics.ts'
@@ -20,6 +21,7 @@ interface Options {
   readonly background?: Partial<PermitLimits>
   readonly timeoutMs?: number
   readonly queueWarningMs?: number
+  readonly heldUpMs?: number
 }
 
 class Reactors {
@@ -28,7 +30,11 @@ class Reactors {
   readonly workers: ReactorWorkers[]
   readonly plan: ReactorPlan
 
-  constructor(t: TestContext, { limits = {}, background = {}, timeoutMs = 0, queueWarningMs = 0 }: Options = {}) {
+  readonly #heldUpMs: number
+
+  constructor(t: TestContext, options: Options = {}) {
+    const { limits = {}, background = {}, timeoutMs = 0, queueWarningMs = 0, heldUpMs = 150 } = options
+    this.#heldUpMs = heldUpMs
     const { plan } = planGateway([], { reactors: REACTORS, responseTimeoutMs: timeoutMs })
     const all = { core: 4, max: 4, queueLength: -1, queueBytes: MANY, ...limits }
     const ofBackground = { core: 1, max: 1, queueLength: 0, queueBytes: MANY, ...background }
@@ -55,7 +61,7 @@ class Reactors {
         serve: () => null,
         left: () => undefined,
         entry: ENTRY,
-        watch: { silenceMs: 2000, checkMs: 100 },
+        watch: { silenceMs: 2000, checkMs: 100, heldUpMs: this.#heldUpMs },
       },
     )
   }
@@ -409,4 +415,29 @@ test('a long body delays no short message: it is mediated on a thread of its own
   reactors.openGate()
   await Promise.all(blocked)
   assert.deepEqual(ended, ['short done', 'short done', 'long done', 'long done'])
+})
+
+test('a message that computes for long holds up no later one: the thread of long bodies takes those', async t => {
+  const reactors = new Reactors(t, { limits: { core: 4, max: 4, queueLength: 0 } })
+  const block = () => reactors.outcome(0, { kind: 'block', cells: reactors.cells.buffer as SharedArrayBuffer })
+  const blocked = block()
+  await reactors.begun(1)
+  await sleep(200)
+  assert.equal(await reactors.outcome(0, { kind: 'plan' }), 'done')
+  assert.equal(reactors.metrics.workerDiversions, 1)
+  reactors.openGate()
+  assert.equal(await blocked, 'done')
+  assert.equal(await reactors.outcome(0, { kind: 'plan' }), 'done')
+  assert.equal(reactors.metrics.workerDiversions, 1)
+})
+
+test('a message that waits for something holds up no thread: later ones join it', async t => {
+  const reactors = new Reactors(t, { limits: { core: 4, max: 4, queueLength: 0 }, heldUpMs: 1500 })
+  const held = reactors.hold(0)
+  await reactors.begun(1)
+  await sleep(2000)
+  assert.equal(await reactors.outcome(0, { kind: 'plan' }), 'done')
+  assert.equal(reactors.metrics.workerDiversions, 0)
+  reactors.openGate()
+  assert.equal(await held, 'done')
 })
