@@ -37,9 +37,9 @@ const SINCE = [
   'failed',
 ]
 
-function print(output: Terminal, { pools, history, threads, deaths, connections }: PoolsReport): void {
+function print(output: Terminal, { pools, history, threads, deaths, diversions, connections }: PoolsReport): void {
   output.write(table(output, NOW, pools.map(cellsOf)))
-  output.write(`\n${counted(threads, 'worker thread')}, ${deaths} died\n\n`)
+  output.write(`\n${counted(threads, 'worker thread')}, ${deaths} died, ${counted(diversions, 'message')} diverted\n\n`)
   output.write(table(output, SINCE, history.map(historyCells)))
   const cells = connections.map(({ side, open, limit }) => [
     side,

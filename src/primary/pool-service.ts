@@ -45,6 +45,8 @@ export interface PoolsReport {
   /** Worker threads now, and those that died since the start. */
   readonly threads: number
   readonly deaths: number
+  /** Messages given to threads for long bodies, because the others computed for too long, since the start. */
+  readonly diversions: number
   readonly connections: readonly ListedConnections[]
 }
 
@@ -110,6 +112,7 @@ export class PoolService {
       ],
       threads: counts.workerThreads,
       deaths: counts.workerDeaths,
+      diversions: counts.workerDiversions,
       connections: [
         { side: 'clients', open: counts.connectionsOpen, limit: clients },
         { side: 'backends', open: counts.targetsOpen, limit: backends },
