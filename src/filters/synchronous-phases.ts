@@ -162,11 +162,19 @@ export class SynchronousPhases {
   #report(at: number, part: Part, ran: Ran): void {
     if (ran.kind === 'failed') this.#failed(this.#names[at]!, part, ran.cause)
     else if (ran.kind === 'late') this.#late(at, part)
+    if (ran === PROMISE) this.#isolate(at, part, 'it has returned a promise: leave out `synchronous`')
+  }
+
+  #isolate(at: number, part: Part, cause: string): void {
+    const { states, report } = this.#services
+    if (!states.isolate(at)) return
+    const CAUSE_OF_ERROR = `${cause}; it runs on threads until the next reload or start, and changes no response there`
+    report('error', 'handler isolated', { HANDLER: this.#names[at]!, PHASE: part, CAUSE_OF_ERROR })
   }
 
   /** Reports that a part was ended at its limit, and isolates the handler if the thread had a processor. */
   #late(at: number, part: Part): void {
-    const { states, synchronous, report } = this.#services
+    const { synchronous } = this.#services
     const { limitMs } = synchronous
     const name = this.#names[at]!
     const waitedMs = synchronous.ended()
@@ -175,9 +183,7 @@ export class SynchronousPhases {
     const waited = hasWaited ? `, and waited up to ${Math.round(waitedMs)} ms for a processor` : ''
     const what = part === 'detached' ? 'a timer' : 'the phase'
     this.#failed(name, part, `${what} was ended: it took ${limitMs} ms${waited}`)
-    if (hasWaited || !states.isolate(at)) return
-    const CAUSE_OF_ERROR = 'it hung: it runs on threads until the next reload or start, and changes no response there'
-    report('error', 'handler isolated', { HANDLER: name, PHASE: part, CAUSE_OF_ERROR })
+    if (!hasWaited) this.#isolate(at, part, 'it hung')
   }
 }
 
@@ -185,16 +191,21 @@ export class SynchronousPhases {
 function ranOf(module: HandlerModule, view: ExchangeView): Ran {
   try {
     const result = module[view.phase]!(view)
-    return result instanceof Promise ? ignored(result) : result === false ? STOPPED : DONE
+    if (isThenable(result)) return ignored(result)
+    return result === false ? STOPPED : DONE
   } catch (error) {
     return { kind: 'failed', cause: causeOf(error) }
   }
 }
 
-/** A promise of a synchronous handler, whose result is ignored. */
-function ignored(result: Promise<unknown>): Ran {
-  // A rejection that nobody handles would end the thread.
-  result.catch(() => undefined)
+function isThenable(result: unknown): result is PromiseLike<unknown> {
+  return typeof (result as PromiseLike<unknown> | null | undefined)?.then === 'function'
+}
+
+/** A promise of a synchronous handler, whose result is ignored: code behind its `await` has no limit here (D910). */
+function ignored(result: PromiseLike<unknown>): Ran {
+  // A rejection that nobody handles would end the thread. Other thenables begin their work with `then`.
+  if (result instanceof Promise) result.catch(() => undefined)
   return PROMISE
 }
 

@@ -1,5 +1,6 @@
 /** Loads the handlers of the operator in a reactor, and starts the threads of those that do not run on it. */
 import { getCompileCacheDir } from 'node:module'
+import { isAsyncFunction, isGeneratorFunction } from 'node:util/types'
 import { HandlersFilter, type LoadedHandler } from '../filters/handlers.ts'
 import type { HandlerModule, HandlerReply } from '../filters/handler-interface.ts'
 import { loadWholeModule } from '../config/module-file.ts'
@@ -19,6 +20,7 @@ const ENTRY = new URL('../reactor/handler-entry.js', import.meta.url)
 /** Milliseconds between two looks at the memory of the threads. */
 const MEMORY_MS = 1000
 const PHASES = ['request', 'response', 'end'] as const
+const REMEDY = 'leave out `synchronous`, and it runs on threads, where it may wait'
 
 /** `workerData` of a thread of handlers. */
 export interface HandlerThreadData {
@@ -108,6 +110,8 @@ async function load(name: string, path: string, home: string, report: Report): P
     const phases = PHASES.filter(phase => typeof module[phase] === 'function')
     if (phases.length === 0) throw new Error(`${path} exports none of ${PHASES.join(', ')}`)
     if (module.synchronous !== true) return { name, path, phases, module: null }
+    const waits = phases.find(phase => isAsyncFunction(module[phase]) || isGeneratorFunction(module[phase]))
+    if (waits !== undefined) throw new Error(`${path} is synchronous, and ${waits} is async or a generator: ${REMEDY}`)
     return { name, path, phases, module: Object.fromEntries(phases.map(phase => [phase, module[phase]])) }
   } catch (error) {
     const cause = (error as Error).message

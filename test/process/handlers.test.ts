@@ -245,6 +245,44 @@ for (const [row, [what, name, , phase, status]] of WAITS.entries()) {
   })
 }
 
+/** [what a synchronous handler exports, the refused phase] */
+const ASYNC = [
+  ['export async function request() {}', 'request'],
+  ['export const response = async () => {}', 'response'],
+  ['export function* end() {}', 'end'],
+  ['export async function* end() {}', 'end'],
+] as const
+
+for (const [code, phase] of ASYNC) {
+  test(`a synchronous handler with "${code}" is not loaded, and the log names module, phase and remedy`, async () => {
+    const gateway = await startWith(`export const synchronous = true\n${code}`)
+    const [line] = await gateway.program.err.until(/.*"msg":"handler not loaded"/)
+    assert.match(line, new RegExp(`handlers/h.mjs is synchronous, and ${phase} is async or .*leave out .synchronous.`))
+    assert.equal(await ask(await dial(gateway)), 500)
+  })
+}
+
+for (const [what, promise] of [
+  ['a promise', 'Promise.resolve(false)'],
+  ['a thenable', '{ then: resolve => resolve(false) }'],
+] as const) {
+  test(`a synchronous handler that returns ${what} passes no request, and runs on threads from then on`, async () => {
+    const gateway = await startWith(`export const synchronous = true
+      export function request(view) { if (view.target.includes('bad')) return ${promise} }`)
+    const client = await dial(gateway)
+    assert.equal(await ask(client), 200)
+    // On the thread the promise is waited for: it refuses.
+    for (const status of [500, 403]) {
+      client.send('GET /t/bad HTTP/1.1\r\nHost: a\r\n\r\n')
+      assert.equal((await takeResponse(client)).status, status)
+    }
+    const isolated = /.*"HANDLER":"h","PHASE":"request".*"msg":"handler isolated"/
+    const [line] = await gateway.program.err.until(isolated)
+    assert.match(line, /returned a promise: leave out `synchronous`/)
+    assert.equal(await ask(client), 200)
+  })
+}
+
 test('a handler that is not synchronous may wait for programs', async () => {
   const gateway = await startWith(`import { execSync } from 'node:child_process'
     export function request(view) { view.setField('X-Said', execSync('echo said').toString().trim()) }`)
