@@ -57,6 +57,7 @@ export async function ask<One extends TaskCall>(
 export function applyFormat(request: Message, form: EndpointForm | null): void {
   const format = form?.format ?? 'kept'
   if (form !== null) setProperties(request, form)
+  if (form !== null && form.method !== '') request.namesMethod = true
   if (format === 'get') request.set('axis2', 'NO_ENTITY_BODY', true)
   else if (TYPES[format] !== '') request.set('axis2', 'messageType', TYPES[format])
 }

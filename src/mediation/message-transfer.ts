@@ -96,13 +96,14 @@ export function becomesResponse({ outcome, isMarkedResponse }: Message): boolean
 }
 
 /**
- * Method of the request whose body the message still has; '' for the body of an answer to a call. Undefined: no body,
- * one that a sequence has made, or that of the response which a response flow gets.
+ * Method of the request whose body the message still has; '' for the body of an answer to a call, and of the response
+ * that a response flow sends by a method that it names. Undefined: no body, one that a sequence has made, or a response
+ * that goes on by the method of its request.
  */
 export function methodOfBody(message: Message): string | undefined {
   if (message.bodyState === 'none' || message.bodyState === 'replaced') return undefined
   const { status, method } = message.receivedHead
-  if (status !== 0) return message.isFromBackend ? undefined : ''
+  if (status !== 0) return message.isFromBackend && !message.namesMethod ? undefined : ''
   return method
 }
 

@@ -145,6 +145,8 @@ export class Message {
   gathering: Gathering | null = null
   /** The copy whose own copies have become this message, an aggregate; null for no aggregate. */
   standsFor: Message | null = null
+  /** A sequence, or the endpoint that it has chosen, names the method of the request. */
+  namesMethod = false
   /** The message is a copy: the mediator that made it sends what `<send>` leaves. */
   isSentByCopier = false
   /** Sequence that sends the message while the client has its 202; '': the client waits for the response. */
@@ -311,7 +313,9 @@ export class Message {
       return
     }
     this.#scopes[scope].set(name, value)
-    if (scope === 'axis2' && name === 'messageType') this.#scopes.axis2.set('ContentType', value)
+    if (scope !== 'axis2') return
+    if (name === 'messageType') this.#scopes.axis2.set('ContentType', value)
+    else if (name === 'HTTP_METHOD') this.namesMethod = true
   }
 
   /** Without REST_URL_POSTFIX the request goes to the endpoint's own URL; TRANSPORT_HEADERS are all fields. */
@@ -396,6 +400,7 @@ export class Message {
     copy.#bodyState = this.#bodyState
     copy.frame = this.frame
     copy.sendsLater = this.sendsLater
+    copy.namesMethod = this.namesMethod
     copy.isFromBackend = this.isFromBackend
     copy.findsOuter = this.findsOuter
     copy.task = this.task
@@ -419,6 +424,7 @@ export class Message {
       this.#fields.set(SUBPROTOCOLS.toLowerCase(), { name: SUBPROTOCOLS, value: subprotocols, isOfRequest: true })
     }
     for (const name of OF_ONE_MESSAGE) this.#scopes.axis2.delete(name)
+    this.namesMethod = false
     this.receive({ method, target, status, reason }, response.#body)
   }
 
@@ -431,6 +437,7 @@ export class Message {
     this.restore(other.state())
     this.frame = other.frame
     this.sendsLater = other.sendsLater
+    this.namesMethod = other.namesMethod
     this.#fields.clear()
     for (const [lower, field] of other.#fields) this.#fields.set(lower, field)
     this.#payload = other.#payload

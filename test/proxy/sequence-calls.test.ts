@@ -87,6 +87,40 @@ for (const [what, request, method] of BODILESS) {
   })
 }
 
+const MADE = '<payloadFactory media-type="json"><format>{"made":1}</format></payloadFactory>'
+const http = (method: string, port: number) =>
+  `<endpoint><http method="${method}" uri-template="http://127.0.0.1:${port}/two"/></endpoint>`
+/** [what, response flow, method of the client, what the last request of the backend is]. */
+const IN_RESPONSES: readonly (readonly [string, (port: number) => string, string, readonly [string, string]])[] = [
+  ['<call>', port => `<call>${http('get', port)}</call>`, 'POST', ['GET', '']],
+  ['<call> of a GET', port => `<call>${http('get', port)}</call>`, 'GET', ['GET', '']],
+  ['<call> by HTTP_METHOD', port => `${OF_GET}${callTo(port, '/two')}`, 'GET', ['GET', '']],
+  ['<call> that names no method', port => callTo(port, '/two'), 'GET', ['GET', '{"one":1}']],
+  ['<call> by DELETE', port => `<call>${http('delete', port)}</call>`, 'POST', ['DELETE', '']],
+  ['<call> by POST', port => `<call>${http('post', port)}</call>`, 'GET', ['POST', '{"one":1}']],
+  ['<call> with a body of the flow', port => `${MADE}<call>${http('get', port)}</call>`, 'POST', ['GET', '{"made":1}']],
+  ['<send>', port => `<send>${http('get', port)}</send>`, 'POST', ['GET', '']],
+  ['a copy', port => `<clone><target>${http('get', port)}</target></clone>`, 'POST', ['GET', '']],
+]
+for (const [what, response, method, expected] of IN_RESPONSES) {
+  test(`D897: ${expected.join(' ')} goes from a response flow: ${what}`, async t => {
+    const backend = await startBackend(t, { '/x': says(200, '{"one":1}'), '/two': says(200, '{"two":2}') })
+    const { ask } = await startCalls(t, { response: response(backend.port) }, backend.port)
+    assert.deepEqual(await ask(`${method} /a/x`, method === 'POST' ? '{"own":1}' : ''), [200, '{"two":2}'])
+    const last = backend.received.at(-1)!
+    assert.deepEqual([last.method, last.body], expected)
+    if (last.body === '') assert.doesNotMatch(last.head, /^content-(?:type|encoding)|^transfer-encoding/im)
+  })
+}
+
+test('a DELETE that a sequence makes of a request keeps its body', async t => {
+  const backend = await startBackend(t, { '/x': says(200, '{}') })
+  const request = '<log level="full"/><property name="HTTP_METHOD" value="DELETE" scope="axis2"/>'
+  const { ask } = await startCalls(t, { request }, backend.port)
+  assert.deepEqual(await ask('POST /a/x', '{"own":1}'), [200, '{}'])
+  assert.deepEqual([backend.received[0]!.method, backend.received[0]!.body], ['DELETE', '{"own":1}'])
+})
+
 test('a GET of a client that a flow does not change keeps its body', async t => {
   const backend = await startBackend(t, { '/x': says(200, '{}') })
   const { ask } = await startCalls(t, { request: '<log level="full"/>' }, backend.port)

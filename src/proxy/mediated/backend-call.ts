@@ -28,7 +28,7 @@ import { BodyCollector, type CollectorOwner } from './body-collector.ts'
 import { BodyFeed, type FeedSink } from './body-feed.ts'
 import { emptySource, joined, sourceOfTransferred } from './body-source.ts'
 import { type BodyStore, deleteFile, files } from './body-store.ts'
-import { feedRequest, fieldsOf, hasNoContent, reasonOf, withoutContent } from './fed-message.ts'
+import { feedRequest, fieldsOf, leavesBodyOut, reasonOf, withoutContent } from './fed-message.ts'
 import { editOfGuarded, GUARDED, OF_WAY } from './flow-task.ts'
 import type { ResolvedEndpoint } from './sequence-endpoint.ts'
 
@@ -105,8 +105,7 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
     const { context, store, id, secrets } = this.#options
     const body = message.body.kind === 'untouched' ? ({ kind: 'none' } as const) : message.body
     const given = sourceOfTransferred(body, store)
-    const { bodyMethod } = this.#options
-    const isEmpty = hasNoContent(method) && bodyMethod !== undefined && bodyMethod !== method
+    const isEmpty = leavesBodyOut(method, this.#options.bodyMethod)
     if (isEmpty) given.close()
     const source = isEmpty ? emptySource() : given
     const exchange = this.#exchange

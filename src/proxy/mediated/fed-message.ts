@@ -180,9 +180,13 @@ function feed(text: string, reader: MessageReader, check: (head: Head, at: numbe
 
 const OF_CONTENT = ['content-type', 'content-encoding']
 
-/** GET and HEAD (RFC 9110 9.3.1), which get no body of another message. */
-export function hasNoContent(method: string): boolean {
-  return method === 'GET' || method === 'HEAD'
+/**
+ * Tells whether a request leaves out the body that it has from another message (D865, D897): no content of GET, HEAD and
+ * DELETE has a meaning (RFC 9110 9.3). `bodyMethod`: as of `methodOfBody`.
+ */
+export function leavesBodyOut(method: string, bodyMethod: string | undefined): boolean {
+  if (bodyMethod === undefined || bodyMethod === method) return false
+  return method === 'GET' || method === 'HEAD' || (method === 'DELETE' && bodyMethod === '')
 }
 
 /** The fields of a request whose body is left out. */

@@ -25,7 +25,7 @@ import { BodyCollector, type CollectorOwner } from './body-collector.ts'
 import { BodyFeed } from './body-feed.ts'
 import { type BodySource, dropHeld, emptySource } from './body-source.ts'
 import { sendResponse } from './client-response.ts'
-import { feedContinue, feedRequest, type Fields, fieldsOf, hasNoContent, reasonOf } from './fed-message.ts'
+import { feedContinue, feedRequest, type Fields, fieldsOf, leavesBodyOut, reasonOf } from './fed-message.ts'
 import { ClientSink, TargetSink } from './feed-sinks.ts'
 import { dropResult, type FlowOutcome, runFlow } from './flow-run.ts'
 import {
@@ -286,8 +286,8 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
     }
     if (endpoint !== '') withoutCredentials(exchange)
     const { target, head: after } = destination
-    const isOfOther = message.body.kind === 'untouched' && after.method !== exchange.method
-    const isEmpty = hasNoContent(after.method) && (isBodyOfAnswer || isOfOther)
+    const ofRequest = message.body.kind === 'untouched' ? exchange.method : undefined
+    const isEmpty = leavesBodyOut(after.method, isBodyOfAnswer ? '' : ofRequest)
     if (isEmpty) given.close()
     const source = isEmpty ? emptySource() : given
     const edit = editOfRequest(this.head, after, this.context.requestKinds, this.state.secrets)
