@@ -1,6 +1,7 @@
 /** Compiles expressions to closures. A closure that needs a library loads it when it first runs. */
 import type { Expression, JsonPath, Operator, XPathExpression } from './expression.ts'
 import { formatDate } from './date-pattern.ts'
+import { isSameNumber } from './formats/json-text.ts'
 import { FUNCTIONS } from './functions.ts'
 import { propertyOf } from './get-property.ts'
 import { jsonView } from './json-xml.ts'
@@ -9,7 +10,7 @@ import { compileJsonPath } from './lazy-libraries.ts'
 import { environmentReader } from './outer-values.ts'
 import { TEXT_MAX, tooLong } from './property-type.ts'
 import { isTrue, plain, VALUE_FUNCTIONS } from './value-functions.ts'
-import { booleanOf, type Json, memberOf, numberOf, textOf, type Value, valueOfJson } from './value.ts'
+import { booleanOf, digitsOf, type Json, memberOf, numberOf, textOf, type Value, valueOfJson } from './value.ts'
 import { compileNodes as compileXPathNodes, compileXPath, type FindNodes } from './xpath-expression.ts'
 
 /** A missing property is ''. */
@@ -145,7 +146,9 @@ const ARITHMETIC: Readonly<Record<Exclude<Operator, 'or' | 'and' | '=' | '!='>, 
 function isSame(left: Value, right: Value): boolean {
   const [one, other] = [left, right].map(value => (value === 'true' ? true : value === 'false' ? false : value))
   if (typeof left === 'boolean' || typeof right === 'boolean') return booleanOf(one!) === booleanOf(other!)
-  if (typeof left === 'number' || typeof right === 'number') return numberOf(left) === numberOf(right)
+  const [ofLeft, ofRight] = [left, right].map(digitsOf)
+  if (ofLeft !== undefined && ofRight !== undefined) return isSameNumber(ofLeft, ofRight)
+  if (ofLeft !== undefined || ofRight !== undefined) return numberOf(left) === numberOf(right)
   return textOf(left) === textOf(right)
 }
 

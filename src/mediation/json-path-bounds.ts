@@ -4,7 +4,7 @@
  */
 import { hasHeapRoom } from '../runtime/heap-room.ts'
 import { checkTime, threadCpuMs } from './flow-limits.ts'
-import { isObject } from './formats/json-text.ts'
+import { isObject, isSameNumber, rawDigits } from './formats/json-text.ts'
 import { MediationFault } from './mediation-fault.ts'
 import type { Json } from './value.ts'
 
@@ -244,8 +244,9 @@ function isEqual(left: unknown, right: unknown): boolean {
     spend(1)
     if (typeof one === 'string' && typeof other === 'string') spendText(one)
     if (one === other) continue
-    if (JSON.isRawJSON(one) && JSON.isRawJSON(other)) {
-      if (one.rawJSON !== other.rawJSON) return false
+    const [digits, others] = [one, other].map(json => (typeof json === 'number' ? String(json) : rawDigits(json)))
+    if (digits !== undefined && others !== undefined) {
+      if (!isSameNumber(digits, others)) return false
     } else if (Array.isArray(one)) {
       if (!Array.isArray(other) || one.length !== other.length) return false
       spend(one.length)

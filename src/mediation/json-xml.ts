@@ -60,10 +60,13 @@ export function nodesOfJson(json: Json): readonly XmlChild[] {
 /** JSON of XML payloads, as long as the payloads are in use. */
 const views = new WeakMap<Payload, Json>()
 
-/** The payload as JSONPath sees it: JSON, XML as JSON, of SOAP the content of the Body; else undefined. */
+/**
+ * The payload as JSONPath sees it: JSON with numbers as they are written, XML as JSON, of SOAP the content of the Body;
+ * else undefined.
+ */
 export function jsonView(message: Message): Json | undefined {
   const { payload } = message
-  if (payload?.kind !== 'xml') return message.json
+  if (payload?.kind !== 'xml') return payload?.kind === 'json' ? writtenValue(payload) : undefined
   let view = views.get(payload)
   if (view === undefined) {
     const { root } = payload

@@ -4,7 +4,7 @@ import { exactValue } from './formats/json-text.ts'
 import { MediationFault } from './mediation-fault.ts'
 import type { Message } from './message.ts'
 import type { TaskServices } from './task-calls.ts'
-import { type Json, markupOf, textOf, type Value, valueOfJson } from './value.ts'
+import { digitsOf, type Json, markupOf, textOf, type Value, valueOfJson } from './value.ts'
 
 export const PROPERTY_TYPES = [
   'STRING',
@@ -35,7 +35,7 @@ export function convertIn({ task }: Message, value: Value, type: PropertyType): 
   if (task === null) return convertTo(value, type)
   if (type === 'OM' && typeof value !== 'object') return elementOf(textOf(value), task)
   if (isStructure(value, type)) return value
-  const text = markupOf(value)
+  const text = sourceOf(value, type)
   const { textLength } = task.limits
   if (text.length > textLength) throw tooLong(`the value has more than ${textLength} characters (body.max_text_length)`)
   if (!hasHeapRoom(BYTES_OF_CHARACTER * text.length)) throw noRoom()
@@ -83,8 +83,14 @@ function isMarkup(text: string): boolean {
 /** undefined where the value cannot be converted. */
 function convertTo(value: Value, type: PropertyType): Value | undefined {
   if (isStructure(value, type)) return value
-  const text = markupOf(value)
+  const text = sourceOf(value, type)
   return text.length > TEXT_MAX ? undefined : convertText(text, type)
+}
+
+/** A whole number of JSON, such as 7000.0, is one of those types. */
+function sourceOf(value: Value, type: PropertyType): string {
+  const number = typeof value === 'object' && WHOLE_MAX[type] !== undefined ? Number(digitsOf(value)) : Number.NaN
+  return Number.isSafeInteger(number) ? String(number) : markupOf(value)
 }
 
 /** The value is a structure of that type already. */

@@ -1,10 +1,10 @@
 /** Operators and functions of `${…}` expressions, over typed values. */
 import { datePatternError, formatDate, parseDate } from './date-pattern.ts'
-import { jsonOf as jsonOfPayload, rawDigits } from './formats/json-text.ts'
+import { isObject, isSameNumber, jsonOf as jsonOfPayload } from './formats/json-text.ts'
 import { CHARSETS } from './functions.ts'
 import { jsonOfXml } from './json-xml.ts'
 import { wholeValue } from './property-type.ts'
-import { type Json, numberOf, textOf, type Value, valueOfJson } from './value.ts'
+import { digitsOf, type Json, numberOf, textOf, type Value, valueOfJson } from './value.ts'
 
 interface ValueFunction {
   readonly least: number
@@ -89,7 +89,7 @@ export const VALUE_FUNCTIONS: Readonly<Record<string, ValueFunction>> = {
   isString: one(value => typeof value === 'string'),
   isNumber: one(value => digitsOf(value) !== undefined),
   isArray: one(value => Array.isArray(plain(value))),
-  isObject: one(value => typeof value === 'object' && value.kind === 'json' && !Array.isArray(value.value)),
+  isObject: one(value => typeof value === 'object' && value.kind === 'json' && isObject(value.value)),
 }
 
 /** Only `true` and the text of it are true: an expression of another type is no condition. */
@@ -106,6 +106,8 @@ export function plain(value: Value): Json {
 }
 
 function isSame(left: Value, right: Value): boolean {
+  const [one, other] = [left, right].map(digitsOf)
+  if (one !== undefined && other !== undefined) return isSameNumber(one, other)
   if (typeof left === 'object' || typeof right === 'object') return text(left) === text(right)
   if (typeof left === typeof right) return left === right
   // Header fields and query parameters are texts, whatever they are compared with.
@@ -127,12 +129,6 @@ function sum(left: Value, right: Value, charactersMax: number): Value | undefine
   return joined.length > charactersMax ? undefined : joined
 }
 
-/** Text of a number; undefined for another value. */
-function digitsOf(value: Value): string | undefined {
-  if (typeof value === 'number') return String(value)
-  return typeof value === 'object' && value.kind === 'json' ? rawDigits(value.value) : undefined
-}
-
 /** The length is known before anything is made: a client may choose text and replacement. */
 function replaced(whole: string, part: string, by: string, charactersMax: number): string | undefined {
   let count = part === '' ? whole.length + 1 : 0
@@ -144,7 +140,7 @@ function replaced(whole: string, part: string, by: string, charactersMax: number
 function length(value: Value): number {
   const json = plain(value)
   if (Array.isArray(json)) return json.length
-  return typeof json === 'object' && json !== null ? Object.keys(json).length : text(value).length
+  return isObject(json) ? Object.keys(json).length : text(value).length
 }
 
 /** `places`: of the decimal fraction; 0 to 100. */

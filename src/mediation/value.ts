@@ -49,19 +49,32 @@ function nodeMarkup(node: XmlNode): string {
   return typeof node === 'string' || elementsOf(node).length === 0 ? textWithin(node) : writeXml(node)
 }
 
+/** Text of a number; undefined for another value. */
+export function digitsOf(value: Value): string | undefined {
+  if (typeof value === 'number') return String(value)
+  return typeof value === 'object' && value.kind === 'json' && JSON.isRawJSON(value.value)
+    ? value.value.rawJSON
+    : undefined
+}
+
 /** XPath numbers have neither exponent nor plus sign; other text is NaN. */
 const XPATH_NUMBER = /^[ \t\r\n]*-?(?:\d+(?:\.\d*)?|\.\d+)[ \t\r\n]*$/
 
 export function numberOf(value: Value): number {
   if (typeof value === 'number') return value
   if (typeof value === 'boolean') return value ? 1 : 0
+  const digits = digitsOf(value)
+  if (digits !== undefined) return Number(digits)
   const text = textOf(value)
   return XPATH_NUMBER.test(text) ? Number(text) : Number.NaN
 }
 
 export function booleanOf(value: Value): boolean {
   if (typeof value === 'boolean') return value
-  if (typeof value === 'number') return value !== 0 && !Number.isNaN(value)
   if (typeof value === 'string') return value !== ''
+  if (typeof value === 'number' || digitsOf(value) !== undefined) {
+    const number = numberOf(value)
+    return number !== 0 && !Number.isNaN(number)
+  }
   return value.kind === 'json' || value.nodes.length > 0
 }

@@ -10,7 +10,7 @@ import { jsonView, payloadElement } from './json-xml.ts'
 import { envelope, soapVersion } from './soap.ts'
 import { type DomNode, domLibrary, type XPathValue, xpathLibrary } from './lazy-libraries.ts'
 import { MediationFault } from './mediation-fault.ts'
-import { type Json, textOf, type Value, valueOfJson } from './value.ts'
+import { digitsOf, type Json, numberOf, textOf, type Value, valueOfJson } from './value.ts'
 import { withinTime } from './xpath-bounds.ts'
 import {
   ARRAY_TARGET,
@@ -196,6 +196,8 @@ function nodesIn(node: XmlNode): readonly DomNode[] {
 }
 
 function plain(value: Value): string | number | boolean {
+  // A text with an exponent is no number in XPath 1.0.
+  if (/e/i.test(digitsOf(value) ?? '')) return numberOf(value)
   return typeof value === 'object' ? textOf(value) : value
 }
 

@@ -402,3 +402,55 @@ for (const [what, steps, names] of UNSET) {
     assert.deepEqual(said, names)
   })
 }
+
+const raw = (digits: string) => JSON.rawJSON(digits)
+const WRITTEN = { fee: raw('7000.0'), same: raw('7000.00'), whole: 7000, none: raw('0.0'), power: raw('1e2') }
+const LIST = { list: [{ p: raw('1.0') }, { p: raw('2.50') }], big: raw('12345678901234567890') }
+
+/** Expression, and its value as text. */
+const WRITTEN_ROWS: readonly (readonly [string, string])[] = [
+  ['json-eval($.fee)', '7000.0'],
+  ['json-eval($.power)', '1e2'],
+  ['json-eval($.list)', '[{"p":1.0},{"p":2.50}]'],
+  ['json-eval($..p)', '[1.0,2.50]'],
+  ["concat('x', json-eval($.fee))", 'x7000.0'],
+  ["concat(//none, ' ', json-eval($.fee))", '0.0 7000.0'],
+  ['json-eval($.fee) = 7000', 'true'],
+  ['json-eval($.fee) = json-eval($.whole)', 'true'],
+  ['json-eval($.fee) = json-eval($.same)', 'true'],
+  ['json-eval($.big) = 1', 'false'],
+  ['json-eval($.power) + 1', '101'],
+  ['//whole = 7000 and json-eval($.power) > 99', 'true'],
+  ['boolean(json-eval($.none))', 'false'],
+  ['json-eval($.list[?(@.p == 1)])', '[{"p":1.0}]'],
+  ['json-eval($.list[?(@.p > 2)].p)', '[2.50]'],
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: an expression of the sequence language
+  ['${payload.fee}', '7000.0'],
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: an expression of the sequence language
+  ['${payload.fee == 7000 && payload.fee == payload.same}', 'true'],
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: an expression of the sequence language
+  ['${payload.fee + 1}', '7001'],
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: an expression of the sequence language
+  ['${isNumber(payload.fee) && not(isObject(payload.fee))}', 'true'],
+]
+for (const [expression, expected] of WRITTEN_ROWS) {
+  test(`D898: ${expression} reads a number as it is written: ${expected}`, async () => {
+    assert.equal(await textFrom(expression, { json: { ...WRITTEN, ...LIST } }), expected)
+  })
+}
+
+test('D898: a number of JSON that is whole is an INTEGER, however it is written', async () => {
+  const steps = '<property name="p" expression="json-eval($.fee)" type="INTEGER"/>'
+  const { message } = await run(steps, { json: WRITTEN })
+  assert.equal(message.get('default', 'p'), 7000)
+})
+
+test('D898: values of other threads keep the type of lists, and the digits of a number', async () => {
+  const steps = `<property name="p" expression="json-eval($.fee)" type="JSON"/>
+    <property name="l" expression="json-eval($.list)" type="JSON"/>`
+  const { message } = await run(steps, { json: { ...WRITTEN, ...LIST } })
+  assert.deepEqual(structuredClone(message.state().default), [
+    ['p', '7000.0'],
+    ['l', { kind: 'json', value: [{ p: 1 }, { p: 2.5 }] }],
+  ])
+})

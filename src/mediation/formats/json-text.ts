@@ -63,42 +63,59 @@ export function exactValue(text: string): Json {
 /** Texts without such digits hold no number that JavaScript would write in another way. */
 const MAY_BE_REWRITTEN = /\.\d*0(?!\d)|\d[eE][+-]?\d|\d[\d.]{14}|-0|0\.0{6}/
 
+/** Values of payloads with numbers in another notation, as long as the payloads are in use. */
+const written = new WeakMap<object, Json>()
+
 /** The value of a JSON payload in which each number keeps its notation: 7000.0, 1e2. */
 export function writtenValue(payload: { readonly text: string }): Json {
+  const known = written.get(payload)
+  if (known !== undefined) return known
   if (!MAY_BE_REWRITTEN.test(payload.text)) return jsonOf(payload)
-  return JSON.parse(payload.text, (_, value: unknown, context?: { readonly source?: string }) =>
+  const value = JSON.parse(payload.text, (_, value: unknown, context?: { readonly source?: string }) =>
     typeof value === 'number' && context?.source !== undefined && context.source !== String(value)
       ? JSON.rawJSON(context.source)
       : value,
   ) as Json
+  written.set(payload, value)
+  return value
 }
 
-/** Text of a number that a double does not hold; undefined for other values. */
+/** Text of a number with its own notation, such as one that a double does not hold; undefined for other values. */
 export function rawDigits(value: Json): string | undefined {
   return JSON.isRawJSON(value) ? JSON.stringify(value) : undefined
 }
 
-/** An object that is no number beyond a double. */
+/** Numbers by their texts are equal; those beyond a double only where the texts are. */
+export function isSameNumber(one: string, other: string): boolean {
+  return one === other || (!isInexact(one) && !isInexact(other) && Number(one) === Number(other))
+}
+
+/** An object that is no number with its own notation. */
 export function isObject(json: Json): json is { readonly [name: string]: Json } {
   return typeof json === 'object' && json !== null && !Array.isArray(json) && !JSON.isRawJSON(json)
 }
 
-/** A value that a structured clone keeps: JSON with inexact numbers becomes its text. */
+/** A value that a structured clone keeps: JSON with inexact numbers, and a number with its notation, are texts. */
 export function cloneable(value: Value): Value {
   if (typeof value !== 'object' || value.kind !== 'json') return value
-  return holdsInexact(value.value) ? JSON.stringify(value.value) : value
+  const { value: json } = value
+  if (JSON.isRawJSON(json) || holdsRaw(json, isInexact)) return JSON.stringify(json)
+  return holdsRaw(json) ? { kind: 'json', value: withDoubles(json) } : value
 }
 
 /** The value with each number as a double, for code that knows no other numbers. */
 export function withDoubles(json: Json): Json {
-  return holdsInexact(json) ? (JSON.parse(JSON.stringify(json)) as Json) : json
+  return holdsRaw(json) ? (JSON.parse(JSON.stringify(json)) as Json) : json
 }
 
-function holdsInexact(root: Json): boolean {
+function holdsRaw(root: Json, isWanted: (digits: string) => boolean = () => true): boolean {
   const pending: Json[] = [root]
   for (let json = pending.pop(); json !== undefined; json = pending.pop()) {
     if (typeof json !== 'object' || json === null) continue
-    if (JSON.isRawJSON(json)) return true
+    if (JSON.isRawJSON(json)) {
+      if (isWanted(json.rawJSON)) return true
+      continue
+    }
     for (const item of Array.isArray(json) ? (json as readonly Json[]) : Object.values(json)) pending.push(item as Json)
   }
   return false

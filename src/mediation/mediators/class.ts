@@ -8,6 +8,7 @@ import { servicesOf } from '../backend-calls.ts'
 import type { ClassContext, ClassMessage, Mediate } from '../class-interface.ts'
 import type { Expression } from '../expression.ts'
 import { fieldNameError } from '../field-rules.ts'
+import { withDoubles } from '../formats/json-text.ts'
 import { MediationFault } from '../mediation-fault.ts'
 import { mediator } from '../mediator.ts'
 import { type Message, type Scope, SCOPES } from '../message.ts'
@@ -184,7 +185,7 @@ function scopeOf(name: string): Scope {
 
 function plain(value: Value | undefined): unknown {
   if (typeof value !== 'object') return value
-  return value.kind === 'json' ? structuredClone(value.value) : markupOf(value)
+  return value.kind === 'json' ? structuredClone(withDoubles(value.value)) : markupOf(value)
 }
 
 function valueFor(value: unknown): Value {
