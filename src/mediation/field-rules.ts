@@ -25,6 +25,38 @@ export function fieldValueError(value: string): string {
   return VALUE.test(value) ? '' : 'has characters that a header field cannot have'
 }
 
+/** Methods that a request can be given, in the spelling of their registry. HEAD is for requests of `<call>` alone. */
+const METHODS = new Set([
+  ...[
+    'GET',
+    'HEAD',
+    'POST',
+    'PUT',
+    'DELETE',
+    'PATCH',
+    'OPTIONS',
+    'PROPFIND',
+    'REPORT',
+    'SEARCH',
+    'QUERY',
+    'ACL',
+    'BIND',
+  ],
+  ...['CHECKOUT', 'COPY', 'LINK', 'LOCK', 'M-SEARCH', 'MERGE', 'MKACTIVITY', 'MKCALENDAR', 'MKCOL', 'MOVE', 'NOTIFY'],
+  ...['PROPPATCH', 'PURGE', 'REBIND', 'SOURCE', 'SUBSCRIBE', 'UNBIND', 'UNLINK', 'UNLOCK', 'UNSUBSCRIBE'],
+])
+
+export function isMethod(text: string): boolean {
+  return METHODS.has(text)
+}
+
+/** The method that a sequence has set. Throws MediationFault: another method would make another request. */
+export function methodOf(text: string): string {
+  if (isMethod(text)) return text
+  const cause = 'HTTP_METHOD is no method that requests can be given, in upper case'
+  throw new MediationFault({ code: UNSENDABLE, message: 'Mediation failed', cause })
+}
+
 /** Characters that a target cannot have (RFC 3986 3.3, 3.4), and those beyond ASCII. */
 const NOT_IN_TARGET = /[^!$%&'()*+,\-./0-9:;=?@A-Z[\]_a-z~]+/g
 

@@ -2,10 +2,9 @@
  * A message between its thread and a sequence: how a transferred message becomes a `Message`, and what a sequence has
  * made of it. All that a sequence can set is checked here: what cannot be sent is left out and reported.
  */
-import { isToken } from '../http1/token.ts'
 import { mediaTypeOf } from '../http1/media-type.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
-import { fieldNameError, fieldValueError, targetOf } from './field-rules.ts'
+import { fieldNameError, fieldValueError, methodOf, targetOf } from './field-rules.ts'
 import { type BodySource, Message } from './message.ts'
 import { defaultStatus } from './soap.ts'
 import { textOf } from './value.ts'
@@ -60,7 +59,7 @@ export function toTransfer(
   const contentType =
     formatted.contentType || contentTypeProperty(message, fate) || firstValue(set, 'content-type') || received
   return {
-    method: validMethod(message, warn) || method,
+    method: becameResponse ? method : validMethod(message) || method,
     target: validTarget(message) ?? target,
     status:
       validStatus(message, warn) ||
@@ -159,13 +158,10 @@ function withValidValue(name: string, value: string, warn: Warn): string {
   return 'application/octet-stream'
 }
 
-/** '' where it is unchanged. */
-function validMethod(message: Message, warn: Warn): string {
+/** '' where it is unchanged. Throws MediationFault. */
+function validMethod(message: Message): string {
   const { method } = message.head
-  if (method === message.receivedHead.method) return ''
-  if (isToken(method)) return method
-  warn('is not a method', 'HTTP_METHOD')
-  return ''
+  return method === '' || method === message.receivedHead.method ? '' : methodOf(method)
 }
 
 /** Null where it is unchanged. */

@@ -176,6 +176,15 @@ test('value wins beside expression, which is a warning', async () => {
   assert.equal((await run(step)).message.get('default', 'a'), '1')
 })
 
+test('D899: a constant that is no method is a warning', async () => {
+  const warned = async (value: string) =>
+    (await parseFile(file(`<property name="HTTP_METHOD" value="${value}" scope="axis2"/>`))).warnings
+  assert.deepEqual(await warned('POST'), [])
+  assert.deepEqual(await warned('post'), [
+    'one.xml:1: property/value: is no method, so that requests of this sequence are 102532 (write a method in upper case: POST)',
+  ])
+})
+
 test('the steering properties of the scope default are warnings too', async () => {
   const names = ['PRESERVE_WS_ADDRESSING', 'preserveProcessedHeaders', 'disableAddressingForOutMessages']
   const steps = names.map(name => `<property name="${name}" value="true"/>`).join('')

@@ -80,7 +80,14 @@ const REQUESTS: Readonly<Record<string, RequestCase>> = {
     flow: '<header name="To" expression="fn:concat(get-property(\'To\'), \'&amp;x=2\')"/>',
     start: '@ /base/r?q=1&x=2',
   },
-  'a method that is none for requests is ignored': { flow: setAxis2('HTTP_METHOD', 'CONNECT'), start: '@ /base/r?q=1' },
+  'a method that no sequence computes stays': {
+    flow: '<property name="HTTP_METHOD" expression="$trp:X-None" scope="axis2"/>',
+    start: '@ /base/r?q=1',
+  },
+  'a method of WebDAV replaces the one of the client': {
+    flow: setAxis2('HTTP_METHOD', 'PURGE'),
+    start: 'PURGE /base/r?q=1',
+  },
   'a value computed from the request cannot end a line': {
     flow: '<property name="X-A" expression="fn:concat(\'a\', base64Decode(\'DQpFdmlsOiAx\'))" scope="transport"/>',
     given: 'X-A: 1\r\n',
@@ -128,6 +135,26 @@ for (const path of [
     assert.match(body, /102532/)
     assert.equal(backend.peers.length, 0)
   })
+}
+
+for (const method of ['CONNECT', 'TRACE', 'post', 'GETS', 'PUT /', 'é']) {
+  for (const [place, more] of [
+    ['reactor', ''],
+    ['worker', '<log level="full"/>'],
+    ['worker that calls', '<call/>'],
+  ] as const) {
+    test(`D899: the method ${method} of a sequence on the ${place} is 102532`, async t => {
+      const flow = `<property name="HTTP_METHOD" expression="$trp:X-M" scope="axis2"/>${more}`
+      const { gateway, backend } = await startFlows(t, [await flowsOf({ request: flow })])
+      const client = await connectPeer(gateway.port)
+      client.send(Buffer.from(`POST /a/r HTTP/1.1\r\nHost: h\r\nX-M: ${method}\r\nContent-Length: 0\r\n\r\n`, 'latin1'))
+      const { status, body } = await takeResponse(client)
+      assert.equal(status, 500)
+      assert.match(body, /102532/)
+      assert.equal(backend.peers.length, 0)
+      assert.match(JSON.stringify(gateway.reports), /HTTP_METHOD is no method/)
+    })
+  }
 }
 
 // ---- edits of responses ---------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 import type { XmlElement } from '../../config/xml.ts'
 import { sendAccepted } from '../accepted-requests.ts'
 import type { Expression } from '../expression.ts'
-import { fieldNameError } from '../field-rules.ts'
+import { fieldNameError, isMethod } from '../field-rules.ts'
 import { type FlowNeeds, mostOf } from '../flow-plan.ts'
 import { type CompileContext, mediator } from '../mediator.ts'
 import { type Message, type Scope, SCOPES } from '../message.ts'
@@ -47,7 +47,9 @@ export const property = mediator<PropertySettings>({
     if (typeof name === 'string' && !checkName(name, scope, action === 'remove', element, parser)) return undefined
     if (action === 'set') {
       const value = readValue(element, parser)
-      return value === undefined ? undefined : { name, scope, value }
+      if (value === undefined) return undefined
+      if (scope === 'axis2' && name === 'HTTP_METHOD') checkMethod(value, element, parser)
+      return { name, scope, value }
     }
     for (const other of ['value', 'expression', 'type', 'pattern', 'group']) {
       if (element.has(other)) parser.error(element, other, 'has no effect with action="remove"', 'remove it')
@@ -120,6 +122,13 @@ function checkName(
     parser.warn(element, 'name', `${name} has no effect in this scope`, `write scope="${ONLY_SCOPE[name]}"`)
   }
   return why === ''
+}
+
+/** A method that no request can have is a fault of each message (D899). */
+function checkMethod({ from, pattern }: PropertyValue, element: XmlElement, parser: SequenceParser): void {
+  if (pattern !== '' || !('kind' in from) || from.kind !== 'literal' || isMethod(String(from.value))) return
+  const what = 'is no method, so that requests of this sequence are 102532'
+  parser.warn(element, 'value', what, 'write a method in upper case: POST')
 }
 
 function needsOfValue(value: PropertyValue | null, scope: Scope, context: NeedsContext): FlowNeeds {

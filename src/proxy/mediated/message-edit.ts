@@ -7,7 +7,7 @@ import { type FieldChange, HeadEdit } from '../exchange/head-edit.ts'
 import { type FieldKinds, type Kind, KIND } from '../../http1/field-kinds.ts'
 import { isBodiless, RESET_CONTENT } from '../../http1/framing.ts'
 import { reasonPhrase } from '../../faults/fault-details.ts'
-import { fieldNameError, fieldValueError, targetOf } from '../../mediation/field-rules.ts'
+import { fieldNameError, fieldValueError, methodOf, targetOf } from '../../mediation/field-rules.ts'
 import type { Message } from '../../mediation/message.ts'
 import { textOf } from '../../mediation/value.ts'
 
@@ -20,8 +20,6 @@ const OF_CONNECTION: readonly Kind[] = [
 const KEPT_IN_REQUESTS: readonly Kind[] = [...OF_CONNECTION, KIND.EXPECT, KIND.CREDENTIAL]
 /** A response has a Date (RFC 9110 6.6.1). */
 const KEPT_IN_RESPONSES: readonly Kind[] = [...OF_CONNECTION, KIND.DATE]
-/** Methods that a flow can give a request. HEAD changes the framing of the response, and so is not among them. */
-const METHODS = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'PROPFIND', 'REPORT', 'SEARCH', 'QUERY']
 const TARGET_MAX = 4096
 const HOST = /^[\w.:[\]-]{1,512}$/
 const URL_START = /^[a-z][a-z0-9+.-]*:\/\//i
@@ -107,13 +105,15 @@ function fieldChanges(message: Message, kept: readonly Kind[], kinds: FieldKinds
   return [...changes.values()]
 }
 
-/** '' for the same method. */
+/** '' for the same method. Throws MediationFault. */
 function changedMethod(message: Message, warn: Warn): string {
   const { method } = message.head
   const before = message.receivedHead.method
   if (method === before || method === '') return ''
-  if (METHODS.includes(method) && before !== 'HEAD') return method
-  warn('HTTP_METHOD', before === 'HEAD' ? 'a HEAD request stays one' : 'is no method that requests can be given')
+  methodOf(method)
+  if (before !== 'HEAD' && method !== 'HEAD') return method
+  // HEAD changes the framing of the response.
+  warn('HTTP_METHOD', before === 'HEAD' ? 'a HEAD request stays one' : 'no request becomes HEAD')
   return ''
 }
 
