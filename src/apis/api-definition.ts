@@ -36,6 +36,8 @@ export interface ApiDefinition {
   readonly escapedSlashes: EscapedSlashes
   /** True for an API of a language model. */
   readonly isAi: boolean
+  /** The backend sends events that may never end (type SSE); left out: another API. */
+  readonly isEventStream?: true
   readonly access: ApiAccess
   /** Hard limits towards the backends (`maxTps`), by key type. */
   readonly hardLimits: HardLimits

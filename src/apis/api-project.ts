@@ -209,6 +209,7 @@ function readDefinition(
     keyType: 'PRODUCTION',
     escapedSlashes,
     isAi: file.optional(['data', 'subtypeConfiguration', 'subtype']).toUpperCase() === 'AIAPI',
+    ...(file.optional(['data', 'type']).toUpperCase() === 'SSE' ? { isEventStream: true as const } : {}),
     access,
     hardLimits,
     credentials,

@@ -34,6 +34,7 @@ import { SOAP_FAULT_CHECK } from '../mediation/soap-fault-check.ts'
 import { FORCE_ERROR_ON_SOAP_FAULT } from '../mediation/transport-properties.ts'
 import { EXTENSION_PREFIXES, type ExtensionFlow, isOfFlow } from '../mediation/sequence-files.ts'
 import type { SequenceSet } from '../mediation/sequence-files.ts'
+import type { SequencePlan } from '../mediation/sequence-plan.ts'
 import { TOKEN_API_NAMES } from './reactor-plan.ts'
 
 /** Words faults that the fault flow of an API does not answer, as on the reference platform (D825). */
@@ -163,6 +164,39 @@ export async function checkHandshakes(
       hint: 'keep to properties, header fields and conditions over them',
     }
   })
+}
+
+/** Warns of APIs of the type SSE whose response flow reads the body: that of an event stream may never end (D900). */
+export async function checkEventStreams(
+  apis: readonly ApiDefinition[],
+  sequences: SequenceSet,
+): Promise<readonly Diagnostic[]> {
+  const concerned = apis.filter(({ isEventStream }) => isEventStream === true)
+  if (concerned.length === 0) return []
+  const needsOf = await loadNeeds(concerned, sequences)
+  return concerned.flatMap(api => {
+    const plan = mediationPlan(api, sequences, needsOf)
+    const flows = plan === null ? [] : [plan.flows, ...Object.values(plan.byOperation)]
+    const reading = flows.find(({ response }) => response.needs === 'worker')?.response.sequences ?? []
+    const own = new Map(plan?.sequences.map(sequence => [sequence.name, sequence]))
+    const lookup: SequenceLookup = name => own.get(name) ?? sequences.files.get(name)?.plan
+    const name = reading.find(each => needsOf([each], lookup) === 'worker')
+    if (name === undefined) return []
+    return {
+      where: placeOfWorker(lookup(name)!, lookup, needsOf),
+      key: 'response flow',
+      given: name,
+      expected: `reads the body, and that of API ${api.name}:${api.version}, an event stream, may never end`,
+      hint: 'keep to properties, header fields and conditions over them, or change the type of the API',
+    }
+  })
+}
+
+/** File and line of the first mediator that needs a worker. */
+function placeOfWorker(plan: SequencePlan, lookup: SequenceLookup, needsOf: NeedsOf): string {
+  const only = (step: SequencePlan['steps'][number]): SequencePlan => ({ ...plan, steps: [step], onError: '' })
+  const step = plan.steps.find(each => needsOf([''], name => (name === '' ? only(each) : lookup(name))) === 'worker')
+  return step === undefined ? plan.label : `${plan.label}:${step.line}`
 }
 
 /** APIs with an `<aggregate>` of their own in the response flow, whose flows make no copies. */

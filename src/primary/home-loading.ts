@@ -34,7 +34,7 @@ import {
   sequencesOfFlows,
   type SequenceSet,
 } from '../mediation/sequence-files.ts'
-import { checkAggregates, checkFaultSequences, checkHandshakes } from '../plan/mediation-planning.ts'
+import { checkAggregates, checkEventStreams, checkFaultSequences, checkHandshakes } from '../plan/mediation-planning.ts'
 import { webSocketSequenceErrors } from '../mediation/websocket-sequences.ts'
 import { namesInForce } from '../throttle/policy-index.ts'
 import { throttlePlan } from '../plan/throttle-planning.ts'
@@ -139,6 +139,7 @@ export async function loadHome(
       ),
       ...declared.warnings,
       ...(await checkHandshakes(apis.apis, parts.sequences)),
+      ...(await checkEventStreams(apis.apis, parts.sequences)),
       ...(await checkAggregates(apis.apis, parts.sequences)),
       ...checkFaultSequences(parts.sequences),
       ...missingEndpoints(apis.apis, parts.sequences),

@@ -6,6 +6,7 @@ import type { FlowsPlan } from '../../src/mediation/flow-plan.ts'
 import { loadSequences, type SequenceSet, sequencesOfFlows } from '../../src/mediation/sequence-files.ts'
 import {
   checkAggregates,
+  checkEventStreams,
   checkFaultSequences,
   checkHandshakes,
   mediationPlan,
@@ -167,6 +168,23 @@ for (const [url, steps, isWarned] of HANDSHAKES) {
       warnings.map(({ where, given }) => [where, given]),
       isWarned ? [['API Pets:1.0.0', 'Pets:v1.0.0--Out']] : [],
     )
+  })
+}
+
+/** [steps of the response flow, place of the warning; '' for none]. */
+const STREAMS: readonly (readonly [string, string])[] = [
+  [`${HEADS}\n${WORKER}`, 'synapse-configs/default/sequences/Pets:v1.0.0--Out.xml:2'],
+  [`<filter source="$trp:x-a" regex="b">\n<then>\n${WORKER}</then></filter>`, 'Out.xml:1'],
+  [HEADS, ''],
+  [CONSTANT, ''],
+]
+for (const [steps, place] of STREAMS) {
+  test(`D900: a response flow ${steps} of an API of the type SSE is ${place === '' ? 'no ' : ''}warning`, async t => {
+    const sequences = await home(t, { 'Pets:v1.0.0--Out': steps })
+    const warnings = await checkEventStreams([{ ...api(null), isEventStream: true }], sequences)
+    assert.equal(warnings.length, place === '' ? 0 : 1)
+    assert.ok(warnings.every(({ where, given }) => where.endsWith(place) && given === 'Pets:v1.0.0--Out'))
+    assert.deepEqual(await checkEventStreams([api(null)], sequences), [])
   })
 }
 

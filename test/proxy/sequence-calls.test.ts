@@ -121,6 +121,18 @@ test('a DELETE that a sequence makes of a request keeps its body', async t => {
   assert.deepEqual([backend.received[0]!.method, backend.received[0]!.body], ['DELETE', '{"own":1}'])
 })
 
+test('D900: the log tells once that a response flow waits for the end of an event stream', async t => {
+  const events = says(200, 'data: 1\n\n', 'Content-Type: text/event-stream; charset=utf-8\r\n')
+  const backend = await startBackend(t, { '/x': events, '/json': says(200, '{}') })
+  const { ask, gateway } = await startCalls(t, { response: '<log level="full"/>' }, backend.port)
+  const told = () => gateway.reports.filter(({ event }) => event === 'event stream collected').length
+  await ask('GET /a/json')
+  assert.equal(told(), 0)
+  assert.deepEqual(await ask('GET /a/x'), [200, 'data: 1\n\n'])
+  await ask('GET /a/x')
+  assert.equal(told(), 1)
+})
+
 test('a GET of a client that a flow does not change keeps its body', async t => {
   const backend = await startBackend(t, { '/x': says(200, '{}') })
   const { ask } = await startCalls(t, { request: '<log level="full"/>' }, backend.port)

@@ -6,6 +6,7 @@
 import { faultDetails } from '../../faults/fault-details.ts'
 import { KIND } from '../../http1/field-kinds.ts'
 import type { Head } from '../../http1/head.ts'
+import { mediaTypeOf } from '../../http1/media-type.ts'
 import {
   type FlowResult,
   type FlowTask,
@@ -358,6 +359,10 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
     this.head = { method, target, status: head.status, reason: reasonOf(head, at), fields: fieldsOf(head) }
     this.machine.advance('COLLECT')
     this.collector = new BodyCollector(this, this.services.store)
+    if (!this.#flows.hasToldOfStream && this.head.fields.some(isEventStream)) {
+      this.#flows.hasToldOfStream = true
+      this.log('event stream collected', 'a response flow that reads the body waits for the end of an event stream')
+    }
     if (head.status > STATUS_MAX) this.refuseFor(BACKEND_VIOLATES, 'the status of the response is beyond 599')
     else if (framing > this.services.store.limits.bytesMax) this.#refuseResponse()
   }
@@ -479,6 +484,10 @@ export class MediatedExchange extends MediatedMessage implements SourceSide, Col
   #answerFault(): void {
     this.services.refuseAtOnce(this.exchange, this.#fault!)
   }
+}
+
+function isEventStream([name, value]: Fields[number]): boolean {
+  return name.toLowerCase() === 'content-type' && mediaTypeOf(value) === 'text/event-stream'
 }
 
 function isOfBody([name]: Fields[number]): boolean {

@@ -51,6 +51,8 @@ export interface OperationFlows {
   /** Identity of the API (`apiIdentity`). */
   readonly api: string
   readonly plan: FlowsPlan
+  /** The log has told that a response flow waits for the end of an event stream. */
+  hasToldOfStream: boolean
   /** Puts a response flow that needs no worker in front of the client; returns what takes the response. */
   prepareResponse(exchange: Exchange, state: MessageState): SourceSide
 }

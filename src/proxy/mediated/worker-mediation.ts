@@ -108,6 +108,7 @@ class Flows implements OperationFlows {
   readonly admission: Admission | null
   readonly api: string
   readonly plan: FlowsPlan
+  hasToldOfStream = false
   readonly request: HeadFlow
   readonly #response: HeadFlow
   readonly #answers: HeadAnswers
