@@ -2,7 +2,7 @@
  * JSON Schema of operators (drafts 04 to 2020-12). Patterns match in linear time, because clients choose texts.
  */
 import { createRequire } from 'node:module'
-import { withDoubles } from './formats/json-text.ts'
+import { addExactRules, withDigits, withExactNumbers } from './exact-numbers.ts'
 import { addSchemaRules, type CodeTemplate, refuseUncheckedProperty, runCheck, schemaOptions } from './schema-rules.ts'
 import type { Json } from './value.ts'
 
@@ -35,9 +35,14 @@ export function compileSchema(text: string): SchemaCheck {
   const schema = JSON.parse(text) as Json
   refuseUncheckedProperty(schema)
   const dialect = typeof schema === 'object' && schema !== null && '$schema' in schema ? String(schema.$schema) : ''
-  const validate = ajvOf(dialect).compile(schema)
+  const ofDoubles = ajvOf(dialect, false).compile(schema)
+  let ofDigits: Validator | undefined
   return value => {
-    if (runCheck(() => validate(withDoubles(value)))) return ''
+    const exact = withDigits(value)
+    if (exact !== null) ofDigits ??= ajvOf(dialect, true).compile(schema)
+    const validate = exact === null ? ofDoubles : ofDigits!
+    const isValid = () => (exact === null ? validate(value) : withExactNumbers(exact, validate))
+    if (runCheck(isValid)) return ''
     const [first] = validate.errors ?? []
     return `${first?.instancePath || '/'} ${first?.message ?? 'is not valid'}`
   }
@@ -50,11 +55,13 @@ const DIALECTS: readonly (readonly [dialect: RegExp, path: string])[] = [
   [/draft-04\b/, 'ajv-draft-04'],
 ]
 
-function ajvOf(dialect: string) {
+/** `isExact`: numbers are compared by their digits. */
+function ajvOf(dialect: string, isExact: boolean) {
   const path = DIALECTS.find(([pattern]) => pattern.test(dialect))?.[1] ?? 'ajv'
   const { default: Ajv, _ } = require(path) as { readonly default: AjvClass; readonly _: CodeTemplate }
   const ajv = new Ajv({ ...schemaOptions(), validateFormats: false })
   addSchemaRules(ajv, _)
+  if (isExact) addExactRules(ajv, _)
   if (/draft-06\b/.test(dialect)) ajv.addMetaSchema(require('ajv/dist/refs/json-schema-draft-06.json'))
   return ajv
 }

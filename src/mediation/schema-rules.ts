@@ -6,7 +6,7 @@ import { compilePattern } from '../runtime/pattern.ts'
 import { showLife } from '../runtime/signs-of-life.ts'
 import { checkSteps, countLength, withinCheckTime, withSteps } from './schema-limits.ts'
 
-interface Keywords {
+export interface Keywords {
   removeKeyword(keyword: string): unknown
   addKeyword(keyword: object): unknown
 }

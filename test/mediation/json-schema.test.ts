@@ -224,3 +224,51 @@ test('a value with very many violations in its alternatives has as many as a che
   const contract = new ContractSchemas(trees({ n: { type: 'integer' } }))
   assert.ok(contract.violations('A', nested({ n: 'x' }, 14), 'body').length <= VIOLATIONS_MAX)
 })
+
+/** [schema, message, is valid]. */
+const NUMBERS: readonly (readonly [schema: object, message: string, isValid: boolean])[] = [
+  [{ maximum: 10 }, '10.0000000000000000001', false],
+  [{ maximum: 10 }, '9.99999999999999999999', true],
+  [{ maximum: 9007199254740992 }, '9007199254740993', false],
+  [{ minimum: 10 }, '9.99999999999999999999', false],
+  [{ minimum: 0 }, '-1e-400', false],
+  [{ minimum: 0 }, '1e-400', true],
+  [{ minimum: -1 }, '-1.00000000000000000001', false],
+  [{ maximum: 0.5 }, '0.50000000000000000000', true],
+  [{ multipleOf: 1 }, '3.00000000000000000001', false],
+  [{ multipleOf: 5 }, '12345678901234567895', true],
+  [{ multipleOf: 5 }, '12345678901234567896', false],
+  [{ multipleOf: 0.01 }, '0.07000000000000000001', false],
+  [{ multipleOf: 3 }, `3${'0'.repeat(2000)}`, false],
+  [{ type: 'integer' }, '1.00000000000000000001', false],
+  [{ type: 'integer' }, '12345678901234567890', true],
+  [{ type: 'number' }, '1.00000000000000000001', true],
+  [{ items: { maximum: 1 } }, '[1, 1.0000000000000000001, 7.0]', false],
+  [{ items: { properties: { a: { maximum: 1 } } } }, '[{"a":0.99999999999999999999,"__proto__":1}]', true],
+  [{ items: { properties: { a: { maximum: 1 } } } }, '[{"a":1.00000000000000000001}]', false],
+  [{ maximum: 1, properties: { a: { multipleOf: 0.1 } } }, '{"a":0.3,"b":1.00000000000000000001}', true],
+  [{ properties: { b: { maximum: 1 } } }, '{"a":1.00000000000000000001,"b":2}', false],
+]
+for (const [schema, message, isValid] of NUMBERS) {
+  test(`D901: of ${message.slice(0, 40)}, ${JSON.stringify(schema)} holds: ${isValid}`, () => {
+    const value = exactValue(message)
+    for (const $schema of DRAFTS)
+      assert.equal(compileSchema(JSON.stringify({ $schema, ...schema }))(value) === '', isValid, $schema)
+    assert.equal(new ContractSchemas({ A: schema }).violations('A', value, 'body').length === 0, isValid, 'contract')
+  })
+}
+
+test('D901: exclusive limits compare the digits, in the form of each draft', () => {
+  for (const [at, $schema] of DRAFTS.entries()) {
+    const schema = at === 0 ? { maximum: 1, exclusiveMaximum: true } : { exclusiveMaximum: 1 }
+    const check = compileSchema(JSON.stringify({ $schema, ...schema }))
+    assert.deepEqual(
+      ['0.99999999999999999999', '1.00000000000000000000', '1'].map(digits => check(exactValue(digits)) === ''),
+      [true, false, false],
+      $schema,
+    )
+  }
+  const strict = new ContractSchemas({ A: { exclusiveMinimum: 1 } })
+  const rules = strict.violations('A', exactValue('0.99999999999999999999'), 'body').map(({ rule }) => rule)
+  assert.deepEqual(rules, ['must be > 1'])
+})

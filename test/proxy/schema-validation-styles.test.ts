@@ -32,6 +32,9 @@ const STYLES: readonly Row[] = [
       'c[R]=1&c[R]=2',
       ' must not repeat the property "R"',
     ],
+    ...['c=x', 'c', 'c[R]=1&c=x', 'c[]=1', 'c[R][a]=1', 'c[R=1', 'c[R]a=1'].map((invalid): Row => {
+      return ['query', `style: deepObject, ${explode}, ${OBJECT}`, 'c[R]=1', invalid, ' must have the form c[property]']
+    }),
     ['cookie', `style: form, ${explode}, ${NUMBER}`, 'c=5; a=b', 'c=x', ' must be integer'],
     ['cookie', `style: form, ${explode}, ${NUMBER}`, 'c=5; c=5', 'c=5; c=6', ' must not be repeated'],
   ]),
@@ -98,6 +101,8 @@ const COLLECTIONS: readonly Row[] = [
 const SCHEMAS: readonly Row[] = [
   ['query', 'schema: {enum: [1, 2]}', 'c=1', 'c=3', ' must be one of 1, 2'],
   ['query', 'schema: {enum: ["1", true]}', 'c=1', 'c=false', ' must be one of "1", true'],
+  ['query', 'schema: {minimum: 3}', 'c=3.00000000000000000001', 'c=2.99999999999999999999', ' must be >= 3'],
+  ['query', 'schema: {type: integer}', 'c=12345678901234567890', 'c=1.00000000000000000001', ' must be integer'],
   ['query', 'schema: {minimum: 3}', 'c=3', 'c=2', ' must be >= 3'],
   ['query', 'schema: {type: string, allOf: [{minimum: 3}]}', 'c=2', 'c=2&c=2', ' must not be repeated'],
   ['query', 'schema: {items: {type: integer}}', 'c=1&c=2', 'c=1&c=x', ' /1 must be integer'],

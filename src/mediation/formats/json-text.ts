@@ -121,6 +121,11 @@ function holdsRaw(root: Json, isWanted: (digits: string) => boolean = () => true
   return false
 }
 
+/** A double has all digits of the number. */
+export function isExactDouble(source: string): boolean {
+  return !isInexact(source)
+}
+
 /** Digits that every double keeps (IEEE 754). */
 const SAFE_DIGITS = 15
 

@@ -11,6 +11,7 @@ import {
   runCheck,
   schemaOptions,
 } from '../schema-rules.ts'
+import { addExactRules, withDigits, withExactNumbers } from '../exact-numbers.ts'
 import { inLoops, restartCheckTime } from '../schema-limits.ts'
 import type { ApiContract, Violation } from './api-contract.ts'
 import { FORMATS } from './text-formats.ts'
@@ -52,12 +53,11 @@ function withLimit(code: string): string {
 /** The compiled schemas of one API in one thread. */
 export class ContractSchemas {
   readonly #schemas: ApiContract['schemas']
-  #ajv: Ajv
-  #compiled = new Map<string, Validator>()
+  /** With their first use: few messages hold numbers beyond a double. */
+  readonly #compiled: { doubles?: Compiled; exact?: Compiled } = {}
 
   constructor(schemas: ApiContract['schemas']) {
     this.#schemas = schemas
-    this.#ajv = newAjv(schemas)
   }
 
   get definitions(): ApiContract['schemas'] {
@@ -68,7 +68,7 @@ export class ContractSchemas {
   compile(name: string): void {
     refuseUncheckedProperty(this.#schemas[name])
     refuseLongSchema(this.#schemas[name])
-    this.#validator(name)
+    this.#validator(name, false)
   }
 
   /** `place`: of the value within its message. `placeOf`: of a JSON Pointer into the value. */
@@ -79,8 +79,10 @@ export class ContractSchemas {
     placeOf: (pointer: string) => string = pointer => pointer,
   ): readonly Violation[] {
     if (name === '') return []
-    const validate = this.#validator(name)
-    if (runCheck(() => validate(value))) return []
+    const exact = withDigits(value)
+    const validate = this.#validator(name, exact !== null)
+    const isValid = () => (exact === null ? validate(value) : withExactNumbers(exact, validate))
+    if (runCheck(isValid)) return []
     const errors = (validate.errors ?? []).slice(0, VIOLATIONS_MAX)
     const told = errors.filter(({ keyword }) => keyword !== 'if')
     return (told.length === 0 ? errors : told).map(error => {
@@ -88,22 +90,31 @@ export class ContractSchemas {
     })
   }
 
-  #validator(name: string): Validator {
-    let found = this.#compiled.get(name)
+  #validator(name: string, isExact: boolean): Validator {
+    const kind = isExact ? 'exact' : 'doubles'
+    let { ajv, validators } = this.#compiled[kind] ?? { ajv: newAjv(this.#schemas, isExact), validators: new Map() }
+    let found = validators.get(name)
     if (found === undefined) {
-      if (this.#compiled.size >= COMPILED_MAX) {
-        this.#ajv = newAjv(this.#schemas)
-        this.#compiled = new Map()
+      if (validators.size >= COMPILED_MAX) {
+        ajv = newAjv(this.#schemas, isExact)
+        validators = new Map()
       }
-      found = this.#ajv.compile({ $ref: `contract#/$defs/${name}` })
-      this.#compiled.set(name, found)
+      found = ajv.compile({ $ref: `contract#/$defs/${name}` })
+      validators.set(name, found)
       restartCheckTime()
     }
+    this.#compiled[kind] = { ajv, validators }
     return found
   }
 }
 
-function newAjv(schemas: ApiContract['schemas']): Ajv {
+interface Compiled {
+  readonly ajv: Ajv
+  readonly validators: Map<string, Validator>
+}
+
+/** `isExact`: numbers are compared by their digits. */
+function newAjv(schemas: ApiContract['schemas'], isExact: boolean): Ajv {
   const { default: Ajv2020, _ } = require('ajv/dist/2020') as {
     readonly default: new (options: object) => Ajv
     readonly _: CodeTemplate
@@ -115,6 +126,7 @@ function newAjv(schemas: ApiContract['schemas']): Ajv {
     inlineRefs: false,
   })
   addSchemaRules(ajv, _)
+  if (isExact) addExactRules(ajv, _)
   ajv.addSchema({ $id: 'contract', $defs: schemas })
   return ajv
 }

@@ -3,6 +3,7 @@ import { mediaTypeOf, namesSeveralTypes } from '../../http1/media-type.ts'
 import { bodyFormatOf, isXmlFormat } from '../formats/body-types.ts'
 import { FormatError, faultOfFormat } from '../formats/format-error.ts'
 import { repeatedMembers } from '../formats/json-members.ts'
+import { jsonOf } from '../formats/json-text.ts'
 import { type Part, partsOf } from '../formats/multipart.ts'
 import { MediationFault } from '../mediation-fault.ts'
 import type { Message } from '../message.ts'
@@ -164,7 +165,7 @@ export class MessageCheck {
     const repeated = repeatedMembers(text, VIOLATIONS_MAX).map(pointer => {
       return { place: `body ${clipped(pointer, PLACE_MAX)}`, rule: 'must not be repeated' }
     })
-    return [...repeated, ...this.#schemas.violations(schema, JSON.parse(text) as unknown, 'body')]
+    return [...repeated, ...this.#schemas.violations(schema, jsonOf(payload), 'body')]
   }
 
   #urlEncoded(media: MediaContract, message: Message): readonly Violation[] {

@@ -3,6 +3,7 @@
  * text, so that the schema refuses it.
  */
 import { compilePattern, type Pattern } from '../../runtime/pattern.ts'
+import { isExactDouble } from '../formats/json-text.ts'
 import type { ApiContract } from './api-contract.ts'
 import { type XmlTerms, xmlTermsOf } from './xml-terms.ts'
 
@@ -150,8 +151,8 @@ export class Shape {
 
   scalar(text: string): unknown {
     if (this.#literals.has(text)) return text
-    if (this.#types.has('integer') && INTEGER.test(text)) return Number(text)
-    if (this.#types.has('number') && NUMBER.test(text)) return Number(text)
+    if (this.#types.has('integer') && INTEGER.test(text)) return numberOf(text)
+    if (this.#types.has('number') && NUMBER.test(text)) return numberOf(text)
     if (this.#types.has('boolean') && (text === 'true' || text === 'false')) return text === 'true'
     return text === '' && this.#types.has('null') && !this.#types.has('string') ? null : text
   }
@@ -213,6 +214,11 @@ export class Shape {
       else if (others !== undefined) this.#others.push(others)
     }
   }
+}
+
+/** A number that a double does not hold keeps its digits (D901). */
+function numberOf(text: string): unknown {
+  return isExactDouble(text) ? Number(text) : JSON.rawJSON(text)
 }
 
 function typeOf(literal: unknown): string {

@@ -1,5 +1,6 @@
 /** Texts of parameters and form fields to values, by the style that the document names (OpenAPI 3.1.1 4.8.12.4). */
 import { repeatedMembers } from '../formats/json-members.ts'
+import { exactValue } from '../formats/json-text.ts'
 import type { ParameterContract, ValueStyle } from './api-contract.ts'
 import { clipped } from './contract-schemas.ts'
 import type { Shape } from './schema-shape.ts'
@@ -68,7 +69,7 @@ export function pairOf(text: string): Pair {
 export function jsonReading(text: string): Reading {
   let value: unknown
   try {
-    value = JSON.parse(text)
+    value = exactValue(text)
   } catch {
     return wrong('must be JSON')
   }
@@ -108,6 +109,9 @@ export class StyledValue {
   ofPairs(pairs: readonly Pair[], isFree: (name: string) => boolean): Reading {
     const { name, style, allowsEmpty } = this.contract
     const { decode } = this.#notation
+    if (style === 'deepObject' && pairs.some(([each]) => this.#isMalformed(each) && isFree(each))) {
+      return wrong(`must have the form ${clipped(name, NAME_MAX)}[property]`)
+    }
     if (this.hasOwnPairs) {
       const isOwn = (each: string): boolean =>
         this.claims(each) || (style !== 'deepObject' && !this.#shape.isClosed && isFree(each))
@@ -145,6 +149,13 @@ export class StyledValue {
 
   #isDeep(name: string): boolean {
     return name.startsWith(`${this.contract.name}[`) && name.endsWith(']')
+  }
+
+  /** A name that readers of deep objects take for the whole object, a list, or an object in a property (D902). */
+  #isMalformed(name: string): boolean {
+    const { name: own } = this.contract
+    if (name === own) return true
+    return name.startsWith(`${own}[`) && !/^[^[\]]+\]$/.test(name.slice(own.length + 1))
   }
 
   #ofWhole(text: string): Reading {
