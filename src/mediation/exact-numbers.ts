@@ -1,5 +1,5 @@
 /**
- * Numbers of messages that a double does not hold, for checks by schemas (D901): Ajv sees the nearest double, and the
+ * Numbers of messages that a double does not hold, for checks by schemas: Ajv sees the nearest double, and the
  * rules here compare the digits. Only values with such a number need them.
  */
 import { isExactDouble } from './formats/json-text.ts'

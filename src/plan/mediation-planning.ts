@@ -166,7 +166,7 @@ export async function checkHandshakes(
   })
 }
 
-/** Warns of APIs of the type SSE whose response flow reads the body: that of an event stream may never end (D900). */
+/** Warns of APIs of the type SSE whose response flow reads the body: that of an event stream may never end. */
 export async function checkEventStreams(
   apis: readonly ApiDefinition[],
   sequences: SequenceSet,

@@ -124,7 +124,7 @@ function checkName(
   return why === ''
 }
 
-/** A method that no request can have is a fault of each message (D899). */
+/** A method that no request can have is a fault of each message. */
 function checkMethod({ from, pattern }: PropertyValue, element: XmlElement, parser: SequenceParser): void {
   if (pattern !== '' || !('kind' in from) || from.kind !== 'literal' || isMethod(String(from.value))) return
   const what = 'is no method, so that requests of this sequence are 102532'

@@ -216,7 +216,7 @@ export class Shape {
   }
 }
 
-/** A number that a double does not hold keeps its digits (D901). */
+/** A number that a double does not hold keeps its digits. */
 function numberOf(text: string): unknown {
   return isExactDouble(text) ? Number(text) : JSON.rawJSON(text)
 }

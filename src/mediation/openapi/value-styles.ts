@@ -151,7 +151,7 @@ export class StyledValue {
     return name.startsWith(`${this.contract.name}[`) && name.endsWith(']')
   }
 
-  /** A name that readers of deep objects take for the whole object, a list, or an object in a property (D902). */
+  /** A name that readers of deep objects take for the whole object, a list, or an object in a property. */
   #isMalformed(name: string): boolean {
     const { name: own } = this.contract
     if (name === own) return true

@@ -181,7 +181,7 @@ function feed(text: string, reader: MessageReader, check: (head: Head, at: numbe
 const OF_CONTENT = ['content-type', 'content-encoding']
 
 /**
- * Tells whether a request leaves out the body that it has from another message (D865, D897): no content of GET, HEAD and
+ * Tells whether a request leaves out the body that it has from another message: no content of GET, HEAD and
  * DELETE has a meaning (RFC 9110 9.3). `bodyMethod`: as of `methodOfBody`.
  */
 export function leavesBodyOut(method: string, bodyMethod: string | undefined): boolean {
