@@ -17,6 +17,7 @@ import { Node, type NodeAddresses, type NodeOptions } from '../primary/node.ts'
 import { ThreadFailed } from '../primary/thread-supervisor.ts'
 import { type CliArguments, type CommandOptions, EXIT_CONFIGURATION, EXIT_FAILED } from './arguments.ts'
 import { type RunningSample, SampleError, sampleToken, startSample } from './sample.ts'
+import { endProcess } from '../runtime/c-functions.ts'
 import { trimProcessOnceIdle } from '../runtime/heap-trim.ts'
 import { writeLine } from './service-log.ts'
 import { notifyServiceManager } from './service-manager.ts'
@@ -68,6 +69,9 @@ export async function serve(
     })
     for (const signal of END_SIGNALS) process.off(signal, endAtOnce)
     const endReplaced = endOnSignals(node, ended.resolve, log)
+    void ended.promise.then(code => {
+      if (node.hasStuckThreads) endProcess(code)
+    })
     if (watch) node.watch()
     if (components.notice !== '') log.info(components.notice)
     if (components.runsGateway) {
@@ -114,7 +118,8 @@ function endOnSignals(node: Node, end: (code: number) => void, log: Log): () => 
   const stop = (signal: string): void => {
     if (++signals > 1) {
       node.abort()
-      process.exit(EXIT_FAILED)
+      // Nobody knows yet which threads do not end.
+      endProcess(EXIT_FAILED)
     }
     log.info(`${signal}: finishing what is in flight; a second signal ends at once`)
     notifyServiceManager(['STOPPING=1'], log)

@@ -46,6 +46,8 @@ export type FromReactor =
   /** Ports in the order of the listeners. */
   | ThreadReport<readonly number[]>
   | ResultMessage
+  /** Descriptors of the listening sockets, once they are open. */
+  | { readonly kind: 'listening'; readonly fds: readonly number[] }
   /** Access log lines for standard output. */
   | { readonly kind: 'access'; readonly batch: Uint8Array }
 

@@ -34,7 +34,7 @@ interface ControlLimits extends ThreadLimits {
 
 const ENTRY = new URL('../control/control-entry.js', import.meta.url)
 /** A first thread may have to wait for a database and create its tables. */
-const LIMITS: ControlLimits = { startMs: 30_000, silenceMs: 5000, checkMs: 1000, stopMs: 3000 }
+const LIMITS: ControlLimits = { startMs: 30_000, silenceMs: 5000, checkMs: 1000, stuckMs: 5000, stopMs: 3000 }
 const RESTARTS: RestartPolicy = {
   pauseMs: 500,
   pauseMsMax: 30_000,
@@ -95,6 +95,7 @@ export class ControlThread {
         fd = NEW_SOCKET
       },
       startGraceMs: () => this.#plan!.databaseWaitMs,
+      stuck: () => undefined,
       release: () => clearGauges(this.#plan!.metrics, this.#plan!.column),
       receive: (_, message) => {
         const worker = this.#threads.workerOf(0)
@@ -113,6 +114,11 @@ export class ControlThread {
 
   get isServing(): boolean {
     return this.#threads.isServing(0)
+  }
+
+  /** The thread, or one before it, is in a call of the system that does not end. */
+  get isStuck(): boolean {
+    return this.#threads.hasStuck
   }
 
   /** The reactor's end of a channel to the present thread; a closed one where there is no thread. */

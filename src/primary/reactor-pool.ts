@@ -15,6 +15,7 @@ import {
 } from '../plan/reactor-plan.ts'
 import { clearGauges } from '../observe/metrics.ts'
 import { EndpointTable } from '../proxy/target/endpoint-table.ts'
+import { openObject, shutDown } from '../runtime/c-functions.ts'
 import type { CallFailed } from '../runtime/call-channel.ts'
 import { ModuleStates } from '../runtime/module-states.ts'
 import { SharedGauge } from '../runtime/shared-gauge.ts'
@@ -35,7 +36,7 @@ export interface PoolLimits extends ThreadLimits {
 
 const ENTRY = new URL('../reactor/reactor-entry.js', import.meta.url)
 /** A hung reactor would go on receiving its share of new connections. */
-const LIMITS: PoolLimits = { startMs: 10_000, silenceMs: 5000, checkMs: 1000, perApiMs: 2 }
+const LIMITS: PoolLimits = { startMs: 10_000, silenceMs: 5000, checkMs: 1000, stuckMs: 5000, perApiMs: 2 }
 const RESTARTS = { pauseMs: 0, pauseMsMax: 0, settledMs: 0, deathsMax: 10, windowMs: 30_000 }
 const CALLS = { pendingMax: 1024, timeoutMs: 2000 }
 /** Beside the time that the APIs take. */
@@ -60,6 +61,8 @@ export class ReactorPool {
   /** Plans with inherited sockets, until they are sent. */
   readonly #firstPlans = new Map<number, ReactorPlan>()
   #openChannel: PoolOwner['openChannel']
+  /** By reactor: its listening sockets, by descriptor and what it stood for. */
+  readonly #listening = new Map<number, ReadonlyMap<number, string>>()
   /** Changes that a reactor has refused. */
   #owed = NO_CHANGES
 
@@ -94,8 +97,12 @@ export class ReactorPool {
       heartbeats: new Int32Array(plans[0]!.heartbeats),
       sendPlan: (worker, reactor) => this.#sendPlan(worker, reactor),
       startGraceMs: () => this.#graceMsFor(this.#plans[0]!.apis),
+      stuck: reactor => this.#stopListening(reactor),
       release: (reactor, threadId) => this.#release(reactor, threadId),
-      receive: (reactor, message) => owner.receive(reactor, message),
+      receive: (reactor, message) => {
+        if (message.kind === 'listening') this.#listening.set(reactor, objectsOf(message.fds))
+        else owner.receive(reactor, message)
+      },
       died: (reactor, cause, pauseMs) => owner.died(reactor, this.#wholeCause(reactor, cause), pauseMs),
       replaced: reactor => owner.replaced(reactor),
       printed: (reactor, text) => owner.printed(reactor, text),
@@ -206,6 +213,18 @@ export class ReactorPool {
     this.#connect(worker, reactor)
   }
 
+  get hasStuck(): boolean {
+    return this.#threads.hasStuck
+  }
+
+  /** New connections go to the replacement: the sockets of a stuck reactor would take their share of them (D911). */
+  #stopListening(reactor: number): void {
+    for (const [fd, object] of this.#listening.get(reactor) ?? []) {
+      if (object !== '' && openObject(fd) === object) shutDown(fd)
+    }
+    this.#listening.delete(reactor)
+  }
+
   /** Names the handler on which the reactor hung or died. All reactors run it on threads from now on (D710). */
   #wholeCause(reactor: number, cause: string): string {
     const { handlers, reactors } = this.#plans[reactor]!
@@ -223,6 +242,10 @@ export class ReactorPool {
     SharedPermits.clear(permits, reactors, reactor)
     void deleteFilesOfThread(threadId)
   }
+}
+
+function objectsOf(fds: readonly number[]): ReadonlyMap<number, string> {
+  return new Map(fds.map(fd => [fd, openObject(fd)]))
 }
 
 /** Sockets of a predecessor by kind of the listener. */

@@ -16,6 +16,8 @@ export interface ThreadLimits {
   readonly silenceMs: number
   /** Between two looks at the heartbeats. */
   readonly checkMs: number
+  /** From its termination to its exit: the thread is stuck in a call of the system, and is given up (D911). */
+  readonly stuckMs: number
 }
 
 /** In milliseconds. */
@@ -29,6 +31,9 @@ export interface RestartPolicy {
   readonly deathsMax: number
   readonly windowMs: number
 }
+
+/** Stuck threads that exist at once; one more is fatal to the node, because each keeps its memory and descriptors. */
+const STUCK_MAX = 4
 
 export interface ThreadKind {
   /** `reactor 0`, for messages. */
@@ -59,6 +64,8 @@ interface ThreadOwner<Message> extends ThreadWatcher {
   sendPlan(worker: Worker, index: number): void
   /** Milliseconds beyond `startMs` that the plan takes. */
   startGraceMs(index: number): number
+  /** The thread is given up, and its descriptors stay open until its call of the system ends. */
+  stuck(index: number): void
   /** Clears what the dead thread held in shared memory and files, before its replacement starts. */
   release(index: number, threadId: number): void
   /** A message that is neither a report of the thread's life nor the result of a call. */
@@ -86,6 +93,8 @@ interface Thread<Call extends Kinded, Results extends ResultsOf<Call>> {
   startGraceMs: number
   /** Why the thread is terminated, or what it died of. */
   cause: string
+  /** Ends the wait for the exit of a terminated thread; null: it is not terminated. */
+  exiting: NodeJS.Timeout | null
   readonly started: PromiseWithResolvers<unknown>
   readonly gone: PromiseWithResolvers<void>
 }
@@ -105,6 +114,8 @@ export class ThreadSupervisor<Started, Message extends Kinded, Call extends Kind
   readonly #slots: Slot<Call, Results>[] = []
   #owner: ThreadOwner<Message> | null = null
   #deathsMs: number[] = []
+  /** Threads that are given up and have not ended. */
+  readonly #stuck = new Set<Thread<Call, Results>>()
   #check: NodeJS.Timeout | null = null
 
   constructor(kind: ThreadKind) {
@@ -127,6 +138,11 @@ export class ThreadSupervisor<Started, Message extends Kinded, Call extends Kind
     for (const slot of this.#slots) this.#plan(slot, 'planned')
     this.#check = setInterval(() => this.#look(), this.#kind.limits.checkMs)
     return Promise.all(this.#slots.map(({ thread }) => thread!.started.promise as Promise<Started>))
+  }
+
+  /** Threads are in calls of the system that do not end; they keep the process from ending too. */
+  get hasStuck(): boolean {
+    return this.#stuck.size > 0
   }
 
   isServing(index: number): boolean {
@@ -160,17 +176,20 @@ export class ThreadSupervisor<Started, Message extends Kinded, Call extends Kind
     }
   }
 
-  /** Resolves when all threads have exited. The owner has told them to; after `waitMs` the rest is terminated. */
+  /**
+   * Resolves when all threads have exited, or are stuck. The owner has told them to exit; after `waitMs` the rest is
+   * terminated.
+   */
   async end(waitMs: number): Promise<void> {
-    const threads = this.#stopReplacing()
-    const timer = setTimeout(() => terminate(threads), waitMs)
-    await Promise.all(threads.map(({ gone }) => gone.promise))
+    const slots = this.#stopReplacing()
+    const timer = setTimeout(() => this.#terminateAll(slots), waitMs)
+    await Promise.all(slots.map(({ thread }) => thread?.gone.promise))
     clearTimeout(timer)
   }
 
   /** Terminates all threads. */
   abort(): void {
-    terminate(this.#stopReplacing())
+    this.#terminateAll(this.#stopReplacing())
   }
 
   /** For tests: ends one thread as a crash would. */
@@ -178,13 +197,31 @@ export class ThreadSupervisor<Started, Message extends Kinded, Call extends Kind
     void this.workerOf(index)?.terminate()
   }
 
-  #stopReplacing(): readonly Thread<Call, Results>[] {
+  #stopReplacing(): readonly Slot<Call, Results>[] {
     if (this.#check !== null) clearInterval(this.#check)
-    return this.#slots.flatMap(slot => {
+    for (const slot of this.#slots) {
       this.#move(slot, 'ended')
       if (slot.pause !== null) clearTimeout(slot.pause)
-      return slot.thread ?? []
-    })
+    }
+    return this.#slots
+  }
+
+  #terminateAll(slots: readonly Slot<Call, Results>[]): void {
+    for (const slot of slots) if (slot.thread !== null) this.#terminate(slot, slot.thread)
+  }
+
+  #terminate(slot: Slot<Call, Results>, thread: Thread<Call, Results>): void {
+    void thread.worker.terminate()
+    thread.exiting ??= setTimeout(() => this.#giveUp(slot, thread), this.#kind.limits.stuckMs)
+  }
+
+  /** No code of the thread runs any more: V8 ends it as soon as its call of the system returns. */
+  #giveUp(slot: Slot<Call, Results>, thread: Thread<Call, Results>): void {
+    this.#stuck.add(thread)
+    const cause = thread.cause === '' ? `${this.#kind.nameOf(slot.index)} has not ended` : thread.cause
+    thread.cause = `${cause}; a call of the system that does not return keeps its thread and its connections`
+    this.#owner?.stuck(slot.index)
+    this.#exited(slot, thread)
   }
 
   #move(slot: Slot<Call, Results>, event: ThreadEvent): void {
@@ -208,6 +245,7 @@ export class ThreadSupervisor<Started, Message extends Kinded, Call extends Kind
       graceMs: 0,
       startGraceMs: 0,
       cause: '',
+      exiting: null,
       started: Promise.withResolvers(),
       gone: Promise.withResolvers(),
     }
@@ -221,6 +259,8 @@ export class ThreadSupervisor<Started, Message extends Kinded, Call extends Kind
     })
     // Every death comes here, whatever its cause.
     worker.on('exit', code => {
+      if (thread.exiting !== null) clearTimeout(thread.exiting)
+      if (this.#stuck.delete(thread)) return
       if (thread.cause === '') thread.cause = `${name} has ended with code ${code}`
       this.#exited(slot, thread)
     })
@@ -253,8 +293,8 @@ export class ThreadSupervisor<Started, Message extends Kinded, Call extends Kind
     if (isReport(message, 'started')) this.#started(slot, thread, message.started)
     else if (isReport(message, 'failed')) {
       thread.cause = message.cause
-      void thread.worker.terminate()
-    } else if (isReport(message, 'stopped')) void thread.worker.terminate()
+      this.#terminate(slot, thread)
+    } else if (isReport(message, 'stopped')) this.#terminate(slot, thread)
     else if (isResult(message)) {
       // As good as a heartbeat, and here before the next one after a long silence.
       thread.beatMs = performance.now()
@@ -283,7 +323,7 @@ export class ThreadSupervisor<Started, Message extends Kinded, Call extends Kind
     this.#move(slot, 'died')
     if (slot.state !== 'pausing') return
     this.#deathsMs = [...this.#deathsMs.filter(ms => nowMs - ms < windowMs), nowMs]
-    if (this.#deathsMs.length > deathsMax) {
+    if (this.#deathsMs.length > deathsMax || this.#stuck.size > STUCK_MAX) {
       this.#owner!.fatal(cause)
       return
     }
@@ -300,7 +340,8 @@ export class ThreadSupervisor<Started, Message extends Kinded, Call extends Kind
   #look(): void {
     const { startMs, silenceMs } = this.#kind.limits
     const nowMs = performance.now()
-    for (const { index, state, thread } of this.#slots) {
+    for (const slot of this.#slots) {
+      const { index, state, thread } = slot
       if (thread === null) continue
       const isServing = state === 'serving'
       const beat = Atomics.load(this.#owner!.heartbeats, index)
@@ -313,14 +354,11 @@ export class ThreadSupervisor<Started, Message extends Kinded, Call extends Kind
       thread.beatMs = nowMs
       const name = this.#kind.nameOf(index)
       const lack = isServing ? `no heartbeat from ${name} for` : `${name} has not started within`
-      thread.cause = `${lack} ${limitMs} ms`
-      void thread.worker.terminate()
+      // A thread that is terminated already may take a while to exit.
+      if (thread.exiting === null) thread.cause = `${lack} ${limitMs} ms`
+      this.#terminate(slot, thread)
     }
   }
-}
-
-function terminate(threads: readonly { readonly worker: Worker }[]): void {
-  for (const { worker } of threads) void worker.terminate()
 }
 
 function isReport<Started, Kind extends ThreadReport<Started>['kind']>(

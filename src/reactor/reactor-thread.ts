@@ -253,6 +253,7 @@ snapshotReceived()
   .then(() => reactor.start())
   .then(
     ports => {
+      post({ kind: 'listening', fds: Object.values(reactor.sockets).flat() })
       post({ kind: 'started', started: ports })
       trimOnceIdle(plan.reactor * TRIM_STEP_MS, () => metrics.read(METRIC.connectionsOpen) === 0)
     },

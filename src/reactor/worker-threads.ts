@@ -121,6 +121,8 @@ export class WorkerThreads {
   #pending = 0
   /** Tasks under way for which nobody waits any more. */
   readonly #left = new Set<number>()
+  /** Threads that were taken for dead, and have not exited. */
+  readonly #stuck = new Set<Worker>()
   #timer: NodeJS.Timeout | null = null
   #state: 'open' | 'retired' | 'closed' = 'open'
   /** Why tasks have ended with the threads; '' for none. */
@@ -382,9 +384,28 @@ export class WorkerThreads {
   }
 
   #terminate(thread: Watched, limitMs: number): void {
-    thread.cause = `no sign of life for ${limitMs} ms`
     thread.aliveMs = performance.now()
+    if (thread.cause !== '') {
+      this.#giveUp(thread)
+      return
+    }
+    thread.cause = `no sign of life for ${limitMs} ms`
     void thread.worker.terminate()
+  }
+
+  /** A terminated thread does not exit, because a call of the system does not return: it is taken for dead (D911). */
+  #giveUp(thread: Watched): void {
+    const { threads, report } = this.#options
+    if (this.#stuck.size >= threads) {
+      const CAUSE_OF_ERROR = `${this.#stuck.size} threads are in calls of the system that do not return`
+      report('error', 'worker is not replaced; restart the gateway', { CAUSE_OF_ERROR })
+      return
+    }
+    this.#stuck.add(thread.worker)
+    thread.cause += '; a call of the system that does not return keeps its thread'
+    // Piscina fails its tasks, and starts a replacement.
+    thread.worker.emit('error', new WorkerFailure('died', thread.cause))
+    this.#died(thread)
   }
 
   #add(worker: Worker, pool: OpenPool, now: number): void {
@@ -394,14 +415,20 @@ export class WorkerThreads {
       thread.cause ||= causeOf(error)
     })
     worker.once('exit', code => {
+      this.#stuck.delete(worker)
       if (!this.#threads.has(worker)) return
-      this.#forget(thread)
-      this.#options.metrics.add(METRIC.workerDeaths, 1)
-      const CAUSE_OF_ERROR = thread.cause || `exit code ${code}`
-      const isReplaced = pool.piscina.threads.length >= this.#options.threads
-      const event = isReplaced ? 'worker died; a replacement starts' : 'worker died'
-      this.#options.report('error', event, { CAUSE_OF_ERROR })
+      thread.cause ||= `exit code ${code}`
+      this.#died(thread)
     })
+  }
+
+  #died(thread: Watched): void {
+    const { metrics, report, threads } = this.#options
+    this.#forget(thread)
+    metrics.add(METRIC.workerDeaths, 1)
+    const isReplaced = thread.pool.piscina.threads.length >= threads
+    const event = isReplaced ? 'worker died; a replacement starts' : 'worker died'
+    report('error', event, { CAUSE_OF_ERROR: thread.cause })
   }
 
   #forget(thread: Watched): void {

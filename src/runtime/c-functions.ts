@@ -2,6 +2,9 @@
  * Calls of the C library for which Node has no function, by `node:ffi`. That module is experimental, and `--permission`
  * refuses it: callers go on without what they ask for.
  */
+import { readlinkSync } from 'node:fs'
+
+const SHUT_RDWR = 2
 
 /** Returns a call of `name`, or undefined where `node:ffi`, or the C library, has none. */
 export function cFunction(
@@ -30,6 +33,31 @@ export function cFunction(
  */
 export function trimMalloc(): boolean {
   return cFunction('malloc_trim', { arguments: ['u64'], return: 'i32' })?.(0n) === 1
+}
+
+/** Returns what a descriptor of this process stands for, which no other one has; '' on other systems than Linux. */
+export function openObject(descriptor: number): string {
+  try {
+    return readlinkSync(`/proc/self/fd/${descriptor}`)
+  } catch {
+    return ''
+  }
+}
+
+/** Ends the connections of a socket, and its listening, though another thread has it. */
+export function shutDown(descriptor: number): void {
+  cFunction('shutdown', { arguments: ['i32', 'i32'], return: 'i32' })?.(descriptor, SHUT_RDWR)
+}
+
+/**
+ * Ends the process. `process.exit` waits for all threads, and a thread in a call of the system that does not return
+ * keeps it for ever (D911). Listeners of `exit` run.
+ */
+export function endProcess(code: number): never {
+  process.emit('exit', code)
+  cFunction('_exit', { arguments: ['i32'], return: 'i32' })?.(code)
+  process.kill(process.pid, 'SIGKILL')
+  throw new Error('the process goes on after SIGKILL')
 }
 
 /**

@@ -54,6 +54,8 @@ export const WAITING_PER_THREAD = 100
 export const START_MS = 10_000
 /** A further thread without a task for so long ends with the next task that ends, in milliseconds. */
 const IDLE_MS = 60_000
+/** From the termination of a thread: it is stuck in a call of the system, which nothing ends. In milliseconds. */
+const STUCK_MS = 5000
 const MIB = 1_048_576
 
 interface Job {
@@ -80,6 +82,8 @@ export class IsolatedThreads {
   readonly #threads = new Set<Thread>()
   readonly #idle: Thread[] = []
   readonly #waiting = new Set<Job>()
+  /** When each thread was terminated that has not exited. */
+  readonly #ending = new Map<Worker, number>()
   /** Threads with a task. */
   #used = 0
 
@@ -128,9 +132,28 @@ export class IsolatedThreads {
 
   /** Starts a thread if more tasks wait than threads start. */
   #startForWaiting(): void {
-    if (this.#threads.size >= this.#options.threadsMax) return
+    const { threadsMax } = this.#options
+    if (this.#threads.size >= threadsMax) return
+    // A thread that does not end keeps its memory: as many of them may exist as of others.
+    if (this.#threads.size + this.#ending.size >= 2 * threadsMax) {
+      this.#failIfStuck()
+      return
+    }
     const starting = [...this.#threads].filter(({ work }) => work === 'starting')
     if (starting.length < this.#waiting.size) this.#start()
+  }
+
+  /** Fails the tasks that wait where no thread is left, and none will be. */
+  #failIfStuck(): void {
+    const now = monotonicMs()
+    const stuck = [...this.#ending.values()].filter(sinceMs => now - sinceMs > STUCK_MS)
+    if (this.#threads.size > 0 || stuck.length < this.#options.threadsMax) return
+    const cause = `${stuck.length} threads are in calls of the system that do not return: restart the gateway`
+    for (const job of this.#waiting) {
+      this.#options.observer?.failed('died')
+      settle(job).reject(new ThreadFailure('died', cause))
+    }
+    this.#waiting.clear()
   }
 
   #start(): void {
@@ -231,7 +254,10 @@ export class IsolatedThreads {
       thread.work.result.reject(failure)
     }
     thread.work = null
+    this.#ending.set(thread.worker, monotonicMs())
     void thread.worker.terminate().then(() => {
+      this.#ending.delete(thread.worker)
+      this.#startForWaiting()
       if (!this.#hasMemory(thread.memory)) thread.memory?.fill(0)
     })
   }

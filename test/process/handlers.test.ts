@@ -10,6 +10,7 @@ import { dial, home, leave, start } from '../harness/operator.ts'
 import type { Peer } from '../harness/peers.ts'
 import { freePort, type RunningGateway } from '../harness/program.ts'
 import { takeResponse } from '../harness/responses.ts'
+import { silentPipe } from '../harness/silent-pipe.ts'
 
 after(leave)
 
@@ -201,6 +202,22 @@ test('a synchronous handler that a call of the system blocks is named, and its r
   assert.equal(await ask(await dial(gateway)), 200)
   writer.kill()
   rmSync(folder, { recursive: true })
+})
+
+test('a handler in a call of the system that never ends costs its reactor, and the gateway ends', async t => {
+  const pipe = silentPipe(t)
+  const gateway = await startWith(
+    `export const synchronous = true
+    export function request(view) { if (view.target.includes('bad')) process.loadEnvFile('${pipe}') }`,
+    LIMITED,
+  )
+  ;(await dial(gateway)).send('GET /t/bad HTTP/1.1\r\nHost: a\r\n\r\n')
+  await gateway.program.err.until(/the synchronous handler h ran, and/)
+  await gateway.program.err.until(/"msg":"reactor replaced"/)
+  // The socket of the first reactor takes no connection any more.
+  for (let at = 0; at < 20; at++) assert.equal(await ask(await dial(gateway)), 200)
+  gateway.program.signal('SIGTERM')
+  assert.equal((await gateway.program.exited).code, 0)
 })
 
 /** [where the function is from, its name, a call of it, the phase that calls it, status of the exchange] */

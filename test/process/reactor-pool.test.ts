@@ -15,6 +15,7 @@ import { EndpointTable } from '../../src/proxy/target/endpoint-table.ts'
 import { temporaryPath } from '../../src/runtime/temporary-files.ts'
 import { PLAIN_API } from '../harness/api-plan.ts'
 import { eventually } from '../harness/peers.ts'
+import { silentPipe } from '../harness/silent-pipe.ts'
 
 const OWN_FILES = new URL('../../src/runtime/temporary-files.ts', import.meta.url)
 const OWN_PLAN = new URL('../../src/plan/plan-codec.ts', import.meta.url)
@@ -23,11 +24,16 @@ const OWN_PLAN = new URL('../../src/plan/plan-codec.ts', import.meta.url)
 const spawned = new Int32Array(new SharedArrayBuffer(4))
 
 /** Steps of the first, second, third thread; the last step is for all that follow. */
-function poolOf(steps: readonly string[], limits: Partial<PoolLimits> = {}, apis: readonly ApiPlan[] = []) {
+function poolOf(
+  steps: readonly string[],
+  limits: Partial<PoolLimits> = {},
+  apis: readonly ApiPlan[] = [],
+  pipe: string = '',
+) {
   const code = `
     import { parentPort } from 'node:worker_threads'
     import { receivePlan } from '${OWN_PLAN}'
-    import { writeFileSync } from 'node:fs'
+    import { readFileSync, writeFileSync } from 'node:fs'
     import { temporaryPath } from '${OWN_FILES}'
     const plan = receivePlan()
     const step = plan.steps[Atomics.add(plan.spawned, 0, 1)] ?? plan.steps.at(-1)
@@ -53,6 +59,7 @@ function poolOf(steps: readonly string[], limits: Partial<PoolLimits> = {}, apis
       process.exit()
     }
     if (step === 'die') setTimeout(() => process.exit(), 20)
+    if (step === 'block') setTimeout(() => readFileSync(plan.pipe), 20)
     if (step === 'spin') setTimeout(() => { for (;;); }, 20)`
   const plan = {
     reactor: 0,
@@ -69,6 +76,7 @@ function poolOf(steps: readonly string[], limits: Partial<PoolLimits> = {}, apis
     apis,
     steps,
     spawned,
+    pipe,
   }
   Atomics.store(spawned, 0, 0)
   const replaced = Promise.withResolvers<string>()
@@ -181,4 +189,24 @@ test('the files of a reactor that dies are deleted, and those of other threads s
   const left = () => readdirSync(tmpdir()).filter(name => name.startsWith(`sluice-body-${process.pid}-`))
   await eventually('the end of the file', () => left().length === 1)
   assert.deepEqual(left(), [basename(own)])
+})
+
+const STUCK = { silenceMs: 1000, checkMs: 100, stuckMs: 500 }
+
+test('a reactor in a call of the system that does not return is replaced, and the end waits for none', async t => {
+  const { pool, start, replaced } = poolOf(['block', 'listen'], STUCK, [], silentPipe(t))
+  await start()
+  assert.match(await replaced, /^no heartbeat from reactor 0 for 1000 ms; a call of the system that does not return/)
+  assert.ok(pool.hasStuck)
+  pool.abort()
+  await pool.drain(1000)
+  assert.equal(Atomics.load(spawned, 0), 2)
+})
+
+test('reactors that get stuck one after the other are fatal', async t => {
+  const { pool, start, fatal, causes } = poolOf(['block'], STUCK, [], silentPipe(t))
+  t.after(() => pool.abort())
+  await start()
+  assert.match(await fatal, /a call of the system that does not return/)
+  assert.equal(causes.length, 4)
 })

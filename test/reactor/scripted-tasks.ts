@@ -12,4 +12,5 @@ export const FAILING = 301
 
 export type ScriptedTask =
   | { readonly kind: 'hold' | 'block'; readonly cells: SharedArrayBuffer }
+  | { readonly kind: 'read'; readonly path: string }
   | { readonly kind: 'hang' | 'exhaust' | 'exit' | 'fail' | 'rest' | 'plan' }

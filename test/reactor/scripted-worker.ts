@@ -1,4 +1,5 @@
 /** A worker thread whose tasks do what a test says: wait at a gate, hang, die. */
+import { readFileSync } from 'node:fs'
 import { serveTasks } from '../../src/worker/task-server.ts'
 import { BEGUN, GATE, MOST, NOW } from './scripted-tasks.ts'
 
@@ -36,6 +37,7 @@ export const runTask = serveTasks(({ plan }) => ({
   hold,
   block,
   exhaust,
+  read: ({ path }: { readonly path: string }) => ({ value: readFileSync(path, 'utf8'), transfer: [] }),
   hang: () => {
     for (;;);
   },

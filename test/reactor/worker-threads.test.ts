@@ -7,6 +7,7 @@ import { WorkerThreads, type WorkerThreadsOptions } from '../../src/reactor/work
 import type { WorkerFailure } from '../../src/mediation/worker-service.ts'
 import { planGateway } from '../harness/gateway.ts'
 import { eventually } from '../harness/peers.ts'
+import { silentPipe } from '../harness/silent-pipe.ts'
 import { FAILING, type ScriptedTask, STARTS } from './scripted-tasks.ts'
 
 const ENTRY = new URL('./failing-worker.ts', import.meta.url)
@@ -44,8 +45,8 @@ class Threads {
   }
 
   /** Resolves with `done`, or the reason of the failure. */
-  async outcome(kind: ScriptedTask['kind']): Promise<string> {
-    return this.threads.run({ task: { kind } as ScriptedTask, id: 0, endMs: 0 }, []).then(
+  async outcome(kind: ScriptedTask['kind'], path = ''): Promise<string> {
+    return this.threads.run({ task: { kind, path } as ScriptedTask, id: 0, endMs: 0 }, []).then(
       () => 'done',
       (error: WorkerFailure) => error.reason,
     )
@@ -189,4 +190,17 @@ test('a silent thread that waits for a processor does not hang until it waits no
   waitsUntilMs = performance.now()
   assert.equal(await outcome, 'died')
   assert.equal(threads.reports.at(-1)!.fields.CAUSE_OF_ERROR, 'no sign of life for 200 ms')
+})
+
+test('threads that calls of the system block are replaced, at most as many as there are', async t => {
+  refuse(() => false)
+  const threads = new Threads(t, 1, [], { watch: { silenceMs: 500 } })
+  const pipe = silentPipe(t)
+  assert.equal(await threads.outcome('read', pipe), 'died')
+  assert.match(String(threads.reports.at(-1)!.fields.CAUSE_OF_ERROR), /a call of the system that does not return/)
+  assert.equal(await threads.outcome('plan'), 'done')
+  void threads.outcome('read', pipe)
+  const isTold = () => threads.reports.some(({ event }) => event === 'worker is not replaced; restart the gateway')
+  await eventually('the advice', isTold)
+  assert.deepEqual(threads.deaths, ['worker died; a replacement starts'])
 })

@@ -1,6 +1,7 @@
 /** Threads for code of operators: each task alone, within its time and memory. */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { silentPipe } from '../harness/silent-pipe.ts'
 import { IsolatedThreads, START_MS, type ThreadFailure } from '../../src/runtime/isolated-threads.ts'
 
 /** Evaluates each task as text and posts the result. */
@@ -109,4 +110,15 @@ test('a thread that hangs while it starts fails the task that waits for it', asy
   t.mock.timers.tick(START_MS)
   t.mock.timers.tick(timeoutMs)
   assert.equal(await reason, 'died')
+})
+
+test('threads that calls of the system block cost their tasks, and as many as the limit are replaced', async t => {
+  const pool = threads(t, { timeoutMs: 300 })
+  const read = `process.getBuiltinModule('fs').readFileSync(${JSON.stringify(silentPipe(t))})`
+  assert.equal(await reasonOf(pool.run(read)), 'late')
+  assert.equal(await pool.run('1 + 1'), 2)
+  assert.equal(await reasonOf(pool.run(read)), 'late')
+  // Once the second one is stuck too, a task has no thread to wait for.
+  while ((await reasonOf(pool.run('1 + 1'))) !== 'died');
+  await assert.rejects(pool.run('1 + 1'), /calls of the system that do not return: restart the gateway/)
 })
