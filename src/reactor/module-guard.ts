@@ -1,11 +1,13 @@
 /**
  * Keeps modules of the operator from ending or blocking the thread of their reactor, with all its connections: by an
- * exit, a call that waits for a program, a promise that rejects and that nobody waits for, a timer that throws.
+ * exit, a call that waits for a program or a pipe, a promise that rejects and that nobody waits for, or a timer that
+ * throws.
  */
-import { realpathSync } from 'node:fs'
+import { fstatSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { isInModule } from '../runtime/limited-timers.ts'
 
 interface GuardedModule {
   readonly name: string
@@ -21,6 +23,13 @@ class BlockingCallError extends Error {
   override readonly name = 'ModuleError'
 }
 
+/** Calls of `node:fs` whose first argument is a path or a descriptor. */
+const FILE_CALLS = ['openSync', 'readFileSync', 'writeFileSync', 'appendFileSync', 'copyFileSync']
+const DESCRIPTOR_CALLS = ['readSync', 'readvSync', 'writeSync', 'writevSync']
+/** Major number of devices that never wait, such as `/dev/null`. */
+const MEMORY_DEVICES = 1
+const REMEDY = 'remove `synchronous` from a handler, or call the asynchronous form'
+
 type AnyFunction = (...given: readonly unknown[]) => unknown
 
 export class ModuleGuard {
@@ -31,15 +40,19 @@ export class ModuleGuard {
 
   constructor(home: string) {
     this.#home = home
-    const refused = (why: string) => (original: AnyFunction) => this.#replaced(original, why)
+    const refused = (why: string) => (original: AnyFunction) => this.#replaced(original, why, () => true)
     const exit = refused('a module cannot end its reactor')
     process.exit = exit(process.exit as AnyFunction) as typeof process.exit
     const childProcess = process.getBuiltinModule('node:child_process') as unknown as Record<string, AnyFunction>
     for (const name of ['execSync', 'execFileSync', 'spawnSync']) {
-      const remedy = 'remove `synchronous` from a handler, or call the asynchronous form'
-      childProcess[name] = refused(`${name} would stop this reactor until its program ends: ${remedy}`)(
+      childProcess[name] = refused(`${name} would stop this reactor until its program ends: ${REMEDY}`)(
         childProcess[name]!,
       )
+    }
+    const fs = process.getBuiltinModule('node:fs') as unknown as Record<string, AnyFunction>
+    for (const name of [...FILE_CALLS, ...DESCRIPTOR_CALLS]) {
+      const why = `${name} of a pipe, terminal or socket would stop this reactor until its other end acts: ${REMEDY}`
+      fs[name] = this.#replaced(fs[name]!, why, file => isInModule() && mayWait(file))
     }
     // Modules may import them by name.
     syncBuiltinESMExports()
@@ -65,9 +78,9 @@ export class ModuleGuard {
   }
 
   /** A module may wait for programs while it loads at the start. */
-  #replaced(original: AnyFunction, why: string): AnyFunction {
+  #replaced(original: AnyFunction, why: string, blocks: (first: unknown) => boolean): AnyFunction {
     return (...given) => {
-      if (this.#isServing) throw new BlockingCallError(why)
+      if (this.#isServing && blocks(given[0])) throw new BlockingCallError(why)
       return original(...given)
     }
   }
@@ -80,6 +93,20 @@ export class ModuleGuard {
     else if (isAny) this.#modules.values().next().value?.failed('', error)
     return known !== undefined || isAny
   }
+}
+
+/** A call waits for whoever has the other end of the file. One that cannot be looked at fails by itself. */
+function mayWait(file: unknown): boolean {
+  try {
+    const stats = typeof file === 'number' ? fstatSync(file) : statSync(file as string)
+    return stats.isFIFO() || stats.isSocket() || isTerminal(stats)
+  } catch {
+    return false
+  }
+}
+
+function isTerminal(stats: Stats): boolean {
+  return stats.isCharacterDevice() && ((stats.rdev >> 8) & 0xfff) !== MEMORY_DEVICES
 }
 
 /** Returns the stack of an error; '' for none, and for one that cannot be read. */

@@ -23,6 +23,11 @@ export function withTimersOf<Result>(runner: TimerRunner, call: () => Result): R
   return runners.run(runner, call)
 }
 
+/** Code of a module runs, or what it has left behind. */
+export function isInModule(): boolean {
+  return runners.getStore() !== undefined
+}
+
 function install(): void {
   isInstalled = true
   const timers = process.getBuiltinModule('node:timers') as unknown as Record<string, unknown>

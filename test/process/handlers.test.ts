@@ -188,9 +188,8 @@ test('a synchronous handler that a call of the system blocks is named, and its r
   const pipe = join(folder, 'pipe')
   execFileSync('mkfifo', [pipe])
   const gateway = await startWith(
-    `import { readFileSync } from 'node:fs'
-    export const synchronous = true
-    export function request(view) { if (view.target.includes('bad')) readFileSync('${pipe}') }`,
+    `export const synchronous = true
+    export function request(view) { if (view.target.includes('bad')) process.loadEnvFile('${pipe}') }`,
     LIMITED,
   )
   const client = await dial(gateway)
@@ -297,6 +296,36 @@ for (const [what, promise] of [
     const [line] = await gateway.program.err.until(isolated)
     assert.match(line, /returned a promise: leave out `synchronous`/)
     assert.equal(await ask(client), 200)
+  })
+}
+
+for (const [what, call] of [
+  ['reads a pipe', 'readFileSync(PIPE)'],
+  ['opens a pipe', "openSync(PIPE, 'r')"],
+  ['appends to a pipe', "appendFileSync(PIPE, '')"],
+  ['reads the descriptor of a pipe', 'readSync(descriptor, Buffer.alloc(1))'],
+  ['reads a pipe behind a promise', 'Promise.resolve().then(() => readFileSync(PIPE))'],
+] as const) {
+  test(`a synchronous handler that ${what} keeps its reactor, and may read files`, async t => {
+    const isDetached = call.startsWith('Promise')
+    const gateway =
+      await startWith(`import { appendFileSync, constants, openSync, readFileSync, readSync } from 'node:fs'
+      export const synchronous = true
+      const PIPE = ${JSON.stringify(silentPipe(t))}
+      const descriptor = openSync(PIPE, constants.O_RDWR)
+      const self = new URL(import.meta.url)
+      export function request(view) {
+        if (view.target.includes('bad')) { ${call} }
+        readFileSync('/dev/null')
+        view.setField('X-Length', String(readFileSync(self).length))
+      }`)
+    const [client, other] = [await dial(gateway), await dial(gateway)]
+    client.send('GET /t/bad HTTP/1.1\r\nHost: a\r\n\r\n')
+    assert.equal((await takeResponse(client)).status, isDetached ? 200 : 500)
+    const [line] = await gateway.program.err.until(/.*"msg":"handler failed"/)
+    assert.match(line, /Sync of a pipe, terminal or socket would stop this reactor .*synchronous/)
+    assert.deepEqual([await ask(client), await ask(other)], [200, 200])
+    assert.doesNotMatch(gateway.program.err.text, /reactor died|handler isolated/)
   })
 }
 
