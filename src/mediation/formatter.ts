@@ -2,7 +2,7 @@
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import { fieldNameError, fieldValueError } from './field-rules.ts'
 import { jsonOfXml, payloadElement, textOfPayload, writtenPayload } from './json-xml.ts'
-import { type BodyFormat, bodyFormatOf, typeOfPayload } from './formats/body-types.ts'
+import { type BodyFormat, bodyFormatOf, namedType, typeOfPayload } from './formats/body-types.ts'
 import { asEnvelope, soapContent } from './formats/soap-conversion.ts'
 import type { Message, Payload } from './message.ts'
 import { defaultStatus, envelope, isSoapFault, type SoapVersion, soapVersion, writeFault } from './soap.ts'
@@ -95,12 +95,14 @@ interface ContentType {
  * field Content-Type is the default of both.
  */
 function contentTypeOf(message: Message): ContentType {
-  const [messageType, contentType] = ['messageType', 'ContentType'].map(name => textOf(message.get('axis2', name)))
+  const [messageType, contentType] = ['messageType', 'ContentType'].map(name =>
+    namedType(textOf(message.get('axis2', name))),
+  )
   const field = [...message.fields()].find(([name]) => name.toLowerCase() === 'content-type')
   const { payload } = message
   // Bytes are written as base64.
   const ofPayload = payload === null || payload.kind === 'binary' ? 'text/plain' : typeOfPayload(payload)
-  const type = contentType || textOf(field?.[1]) || messageType || ofPayload
+  const type = contentType || namedType(textOf(field?.[1])) || messageType || ofPayload
   return { format: bodyFormatOf(messageType || type), field: withCharset(type) }
 }
 

@@ -4,6 +4,7 @@
  */
 import { mediaTypeOf } from '../http1/media-type.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
+import { namedType } from './formats/body-types.ts'
 import { fieldNameError, fieldValueError, methodOf, targetOf } from './field-rules.ts'
 import { type BodySource, Message } from './message.ts'
 import { defaultStatus } from './soap.ts'
@@ -117,7 +118,7 @@ function bodyFate(message: Message): BodyFate {
   const isRequest = status === 0 && !becomesResponse(message)
   if (isRequest && /^(?:POST|PUT)$/.test(method) && isSet('FORCE_POST_PUT_NOBODY')) return 'none'
   if (bodyState === 'replaced') return message.payload === null ? 'none' : 'format'
-  const wanted = textOf(message.get('axis2', 'messageType'))
+  const wanted = namedType(textOf(message.get('axis2', 'messageType')))
   const isSame = wanted === '' || mediaTypeOf(wanted) === mediaTypeOf(message.receivedField('content-type') ?? '')
   if (isSame) return 'untouched'
   return message.payload === null ? 'none' : 'format'
@@ -125,7 +126,9 @@ function bodyFate(message: Message): BodyFate {
 
 /** An untouched body keeps its type, whose parameters hold for its bytes, where messageType only names it again. */
 function contentTypeProperty(message: Message, fate: BodyFate): string {
-  const [contentType, messageType] = ['ContentType', 'messageType'].map(name => textOf(message.get('axis2', name)))
+  const [contentType, messageType] = ['ContentType', 'messageType'].map(name =>
+    namedType(textOf(message.get('axis2', name))),
+  )
   const namesAgain = fate === 'untouched' && contentType === messageType && mediaTypeOf(contentType!) === contentType
   return namesAgain ? '' : contentType!
 }

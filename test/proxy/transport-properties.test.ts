@@ -156,6 +156,31 @@ test('FORCE_POST_PUT_NOBODY leaves the body of a response', async t => {
   assert.deepEqual(await ask('POST /a/x', '{"a":1}'), [200, '{"a":1}'])
 })
 
+const OF_ACCEPT = '<property name="messageType" expression="$trp:Accept" scope="axis2"/>'
+const MADE = '<payloadFactory media-type="json"><format>{"a":1}</format></payloadFactory>'
+/** [what, request flow, fields of the client, type that the backend gets]. */
+const TYPES: readonly (readonly [string, string, string, string])[] = [
+  ['messageType of a range', MADE + OF_ACCEPT, 'Accept: */*\r\n', 'application/json; charset=UTF-8'],
+  ['messageType of a list', MADE + OF_ACCEPT, 'Accept: text/plain, */*\r\n', 'text/plain; charset=UTF-8'],
+  ['messageType of a range, and the body as it came', OF_ACCEPT, 'Accept: */*\r\n', 'application/json'],
+  ['ContentType of a range', OF_ACCEPT.replace('messageType', 'ContentType'), 'Accept: */*\r\n', 'application/json'],
+  [
+    'ContentType of a range, of a made body',
+    MADE + OF_ACCEPT.replace('messageType', 'ContentType'),
+    'Accept: */*;q=0.5\r\n',
+    'application/json; charset=UTF-8',
+  ],
+]
+for (const [what, request, lines, type] of TYPES) {
+  test(`D903: ${what} is no type of a body`, async t => {
+    const backend = await startBackend(t, { '/x': says(200, '{}') })
+    const { ask } = await startCalls(t, { request }, backend.port)
+    assert.deepEqual(await ask('POST /a/x', '{"a":1}', lines), [200, '{}'])
+    const [{ head, body } = { head: '', body: '' }] = backend.received
+    assert.deepEqual([/^content-type: (.*)\r$/im.exec(head)?.[1], JSON.parse(body)], [type, { a: 1 }])
+  })
+}
+
 const SOAP = 'http://schemas.xmlsoap.org/soap/envelope/'
 const envelope = (content: string) => `<s:Envelope xmlns:s="${SOAP}"><s:Body>${content}</s:Body></s:Envelope>`
 const FAULT = envelope('<s:Fault><faultcode>s:Server</faultcode><faultstring>broken</faultstring></s:Fault>')

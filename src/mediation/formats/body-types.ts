@@ -31,6 +31,18 @@ export function bodyFormatOf(contentType: string): BodyFormat {
   return type.startsWith('text/') ? 'text' : 'binary'
 }
 
+/** Text up to the first comma, but for commas within quotes. */
+const FIRST = /^(?:[^",]|"(?:[^"\\]|\\.)*"?)*/
+
+/**
+ * The type that messageType or ContentType names: the first one of a list, '' for a range. Sequences copy `Accept` into
+ * them, and no body is of a range.
+ */
+export function namedType(text: string): string {
+  const [first] = FIRST.exec(text)!
+  return mediaTypeOf(first).includes('*') ? '' : first
+}
+
 /** XML with or without an Envelope. */
 export function isXmlFormat(format: BodyFormat): boolean {
   return format === 'xml' || format === 'soap11' || format === 'soap12'

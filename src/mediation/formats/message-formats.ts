@@ -12,7 +12,7 @@ import { BodyBuilder } from './body-builder.ts'
 import type { HeldBody } from './body-bytes.ts'
 import { BodyFormatter } from './body-formatter.ts'
 import type { BodyLimits } from './body-limits.ts'
-import { bodyFormatOf, typeOfPayload } from './body-types.ts'
+import { bodyFormatOf, namedType, typeOfPayload } from './body-types.ts'
 import { parameterOf } from './charset.ts'
 import { encodeContent } from './content-coding.ts'
 import type { CustomFormats } from './custom-format.ts'
@@ -59,9 +59,9 @@ export class MessageFormats {
   format(message: Message): FormattedBody {
     const { payload } = message
     if (payload === null) return { body: { kind: 'none' }, contentType: '' }
-    const property = (name: string) => textOf(message.get('axis2', name))
+    const property = (name: string) => namedType(textOf(message.get('axis2', name)))
     const field = (name: string) => textOf(message.get('transport', name))
-    const named = property('messageType') || property('ContentType') || field('content-type')
+    const named = property('messageType') || property('ContentType') || namedType(field('content-type'))
     const messageType = named || typeOfPayload(payload)
     const contentType = property('ContentType') || messageType
     const wanted = { messageType, contentType, soapAction: field('soapaction') || actionOf(contentType, message) }

@@ -7,6 +7,7 @@ import { type FieldChange, HeadEdit } from '../exchange/head-edit.ts'
 import { type FieldKinds, type Kind, KIND } from '../../http1/field-kinds.ts'
 import { isBodiless, RESET_CONTENT } from '../../http1/framing.ts'
 import { reasonPhrase } from '../../faults/fault-details.ts'
+import { namedType } from '../../mediation/formats/body-types.ts'
 import { fieldNameError, fieldValueError, methodOf, targetOf } from '../../mediation/field-rules.ts'
 import type { Message } from '../../mediation/message.ts'
 import { textOf } from '../../mediation/value.ts'
@@ -98,7 +99,7 @@ function fieldChanges(message: Message, kept: readonly Kind[], kinds: FieldKinds
     if (invalid !== '') warn(lower, invalid)
     else changes.set(lower, { name, value: text })
   }
-  const type = textOf(message.get('axis2', 'ContentType'))
+  const type = namedType(textOf(message.get('axis2', 'ContentType')))
   if (type !== '' && !changes.has('content-type') && fieldValueError(type) === '') {
     changes.set('content-type', { name: 'Content-Type', value: type })
   }
