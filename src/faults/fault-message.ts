@@ -6,6 +6,7 @@ import type { FaultFormat } from './fault-format.ts'
 import type { Refusal } from '../proxy/exchange/outcome.ts'
 import { describeCors, describeRequest } from '../proxy/exchange/request-properties.ts'
 import type { Message } from '../mediation/message.ts'
+import { textOf } from '../mediation/value.ts'
 
 /** `nextAccessMs`: when a throttled client may come back, in milliseconds since 1970; 0: not known. */
 export function fillFaultMessage(
@@ -17,8 +18,10 @@ export function fillFaultMessage(
   format: FaultFormat,
 ): void {
   const { status } = details
+  // A sequence of an earlier flow may have chosen the status of its faults.
+  const chosen = textOf(message.get('default', 'CUSTOM_HTTP_SC'))
   describeFailure(message, details, failure)
-  message.set('default', 'CUSTOM_HTTP_SC', status)
+  message.set('default', 'CUSTOM_HTTP_SC', /^[2-5]\d\d$/.test(chosen) ? Number(chosen) : status)
   message.set('default', 'HTTP_RESPONSE_STATUS_CODE', status)
   message.set('axis2', 'HTTP_SC', status)
   message.set('axis2', 'messageType', format)

@@ -7,6 +7,7 @@ import { faultsWith } from '../harness/default-sequences.ts'
 import { endpointsAt } from '../harness/fault-cases.ts'
 import { flowsOf, set, setAxis2 } from '../harness/flows.ts'
 import { going, ScriptedWorker } from '../harness/scripted-worker.ts'
+import { refusing, startCalls } from '../harness/sequence-calls.ts'
 import { advanced, operation, quota, securedApi, ThrottledGateway } from '../harness/throttled-gateway.ts'
 
 const WHERE = ['reactor', 'worker'] as const
@@ -78,6 +79,24 @@ for (const where of WHERE) {
       const response = await running.request(`/${where}${path}`, caller, `X-Do: ${action}\r\n`)
       assert.deepEqual([response.status, response.fields.get('x-seen')], [by === 'flow' ? WORDED : status, [by]])
       assert.equal(worker.tasks.length, by === 'flow' && where === 'worker' ? 1 : 0)
+    })
+  }
+}
+
+const CHOSEN = '<property name="CUSTOM_HTTP_SC" expression="$trp:X-Status"/>'
+const WORDS_CHOSEN = '<property name="HTTP_SC" expression="$ctx:CUSTOM_HTTP_SC" scope="axis2"/>'
+const READS_BODY = '<property name="b" expression="json-eval($.a)"/>'
+for (const request of [CHOSEN, CHOSEN + READS_BODY]) {
+  for (const fault of [`${WORDS_CHOSEN + set('X-Seen', 'flow')}<respond/>`, `${READS_BODY}${WORDS_CHOSEN}<respond/>`]) {
+    test(`D904: CUSTOM_HTTP_SC of ${request} is the status of a failed backend that ${fault} words`, async t => {
+      const { ask } = await startCalls(t, { request, fault }, await refusing(t))
+      for (const [given, status] of [
+        ['418', 418],
+        ['99', 502],
+        ['', 502],
+      ] as const) {
+        assert.equal((await ask('GET /a/x', '', `X-Status: ${given}\r\n`))[0], status, given)
+      }
     })
   }
 }
