@@ -7,7 +7,7 @@ import type { ScriptChange, ScriptReply, ScriptSource, ScriptState, ScriptTask, 
 import { setBlocks } from './mediators/header.ts'
 import { bodyOf, soapVersion } from './soap.ts'
 import type { TaskServices } from './task-calls.ts'
-import { type Json, markupOf, type Value } from './value.ts'
+import type { Json, Value } from './value.ts'
 import { isElement, localName, prefixOf, writeXml, type XmlElementNode } from './xml-tree.ts'
 
 /** Changes of one run of a script. */
@@ -50,8 +50,8 @@ function* properties(message: Message): Iterable<ScriptState['properties'][numbe
     const value = message.get('default', name)
     if (value !== undefined) yield ['default', name, scriptValue(value)]
   }
-  for (const name of ['HTTP_METHOD', 'REST_URL_POSTFIX', 'HTTP_SC', 'HTTP_SC_DESC']) {
-    const value = message.get('axis2', name)
+  for (const name of ['HTTP_METHOD', 'REST_URL_POSTFIX', 'HTTP_SC', 'HTTP_SC_DESC', 'ContentType', 'messageType']) {
+    const value = message.read('axis2', name)
     if (value !== undefined) yield ['axis2', name, scriptValue(value)]
   }
   for (const [name, value] of axis2) yield ['axis2', name, scriptValue(value)]
@@ -73,7 +73,8 @@ function derivedNames(message: Message): readonly string[] {
 
 function scriptValue(value: Value): ScriptValue {
   if (typeof value !== 'object') return value
-  return value.kind === 'json' ? { json: value.value } : { xml: markupOf(value) }
+  if (value.kind === 'json') return { json: value.value }
+  return { xml: value.nodes.map(node => (typeof node === 'string' ? node : writeXml(node))).join('') }
 }
 
 /** Applies what a script has done; false ends the sequence. Throws MediationFault where it failed. */

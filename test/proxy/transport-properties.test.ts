@@ -248,3 +248,44 @@ for (const opened of CALLED) {
     assert.equal(status, 418)
   })
 }
+
+/** [type, value as it is written, value in a script]. */
+const TYPED: readonly (readonly [type: string, written: string, seen: unknown])[] = [
+  ['STRING', '1.5', '1.5'],
+  ['INTEGER', '7', 7],
+  ['SHORT', '-3', -3],
+  ['LONG', '9007199254740991', 9007199254740991],
+  ['DOUBLE', '1.50', 1.5],
+  ['FLOAT', '0.5', 0.5],
+  ['BOOLEAN', 'true', true],
+  ['JSON', '[1.0,{"a":null}]', [1, { a: null }]],
+  ['OM', '&lt;a&gt;1&lt;/a&gt;', '<a>1</a>'],
+]
+const STEPS = TYPED.flatMap(([type, value], at) =>
+  ['default', 'axis2'].map(scope => {
+    return `<property name="p${at}" value="${value.replaceAll('"', '&quot;')}" type="${type}" scope="${scope}"/>`
+  }),
+).join('')
+const READ_ALL = `var read = function (scope) {
+    return [${TYPED.map((_, at) => at).join()}].map(function (at) { return mc.getProperty('p' + at, scope) })
+  }
+  mc.setPayloadJSON({ own: read('default'), axis2: read('axis2'), fee: mc.getProperty('fee'), kind: typeof mc.getProperty('fee'),
+    types: [mc.getProperty('ContentType', 'axis2'), mc.getProperty('messageType', 'axis2')] })`
+const FEE = '<property name="fee" expression="json-eval($.fee)" type="DOUBLE"/>'
+for (const [where, earlier] of [
+  ['of its own flow', ''],
+  ['of an earlier flow', STEPS + FEE],
+] as const) {
+  test(`D905: a script sees the types of properties ${where}, and of the content`, async t => {
+    const type = 'Content-Type: application/vnd.x+json; a=1\r\n'
+    const backend = await startBackend(t, { '/x': says(200, '{"fee":7000.0}', type) })
+    const script = `<script language="js"><![CDATA[${READ_ALL}]]></script>`
+    const steps = earlier === '' ? STEPS + FEE : ''
+    const texts = { request: earlier, response: `${steps}${script}` }
+    const { ask } = await startCalls(t, texts, backend.port)
+    const [status, body] = await ask('POST /a/x', '{"fee":7000.0}')
+    const seen = TYPED.map(([, , value]) => value)
+    const types = ['application/vnd.x+json; a=1', 'application/vnd.x+json']
+    assert.deepEqual([status, JSON.parse(body)], [200, { own: seen, axis2: seen, fee: 7000, kind: 'number', types }])
+  })
+}

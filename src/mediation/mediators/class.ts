@@ -113,7 +113,7 @@ function view(message: Message, services: TaskServices): ClassMessage {
     get status() {
       return message.head.status
     },
-    getProperty: (name, scope = 'default') => plain(message.get(scopeOf(scope), name)),
+    getProperty: (name, scope = 'default') => plain(message.read(scopeOf(scope), name)),
     setProperty: (name, value, scope = 'default') => message.set(scopeOf(scope), name, valueFor(value)),
     removeProperty: (name, scope = 'default') => message.remove(scopeOf(scope), name),
     getField(name) {
