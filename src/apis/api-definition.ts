@@ -4,6 +4,7 @@
  */
 import type { Diagnostic } from '../config/diagnostics.ts'
 import type { AdmissionPlan } from '../mediation/flow-plan.ts'
+import type { TemplatePiece } from '../mediation/endpoint-plan.ts'
 import type { SequencePlan } from '../mediation/sequence-plan.ts'
 
 /** Lifecycle state, in capitals as exports write it. */
@@ -211,6 +212,8 @@ export interface EndpointsDefinition {
   readonly failsOver: boolean
   /** In the order in which they are tried; exactly one for `single`, empty if the API has none of this key type. */
   readonly endpoints: readonly EndpointDefinition[]
+  /** Path with variables behind that of each endpoint; left out: none. */
+  readonly template?: readonly TemplatePiece[]
   /** Groups within the group, which follow each other in `endpoints`; left out: none. */
   readonly parts?: readonly EndpointPart[]
 }

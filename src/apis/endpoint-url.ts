@@ -1,4 +1,5 @@
 /** Rules for the URL of a backend: what two parties could read differently is refused (D15). */
+import type { TemplatePiece } from '../mediation/endpoint-plan.ts'
 import type { Violation } from './yaml-file.ts'
 
 /** Path and host of the URL go into every request head, which has room for that much. */
@@ -13,6 +14,26 @@ export function urlViolation(url: string): Violation | undefined {
   return violation === undefined ? undefined : [violation[0], violation[1], maskCredentials(url)]
 }
 
+const VARIABLE = /\{(uri\.var\.[\w.-]+)\}/g
+
+/** A URL with `{uri.var.NAME}` in its path, in two parts; null for another one. */
+export function templateOf(url: string): { readonly base: string; readonly pieces: readonly TemplatePiece[] } | null {
+  const [, authority = '', path = ''] = URL_PARTS.exec(url) ?? []
+  const at = path.indexOf('{')
+  if (at < 0 || authority.includes('{')) return null
+  const start = url.indexOf('//') + '//'.length + authority.length + path.lastIndexOf('/', at)
+  const parts = url.slice(start).split(VARIABLE)
+  const pieces = parts.flatMap((part, index): TemplatePiece[] => {
+    return index % 2 === 1 ? [{ name: part, keeps: false }] : part === '' ? [] : [part]
+  })
+  return { base: url.slice(0, start + 1), pieces }
+}
+
+/** As `urlViolation`, of a URL that may have variables in its path. */
+export function templateViolation(url: string): Violation | undefined {
+  return urlViolation(templateOf(url) === null ? url : url.replace(VARIABLE, 'x'))
+}
+
 function visibleUrlViolation(url: string): Violation | undefined {
   if (url.length > URL_CHARS_MAX) return [`must be at most ${URL_CHARS_MAX} characters long`, 'shorten its path']
   const parts = URL_PARTS.exec(url)
@@ -24,7 +45,7 @@ function visibleUrlViolation(url: string): Violation | undefined {
   if (/\{\+?uri\.var\./.test(url)) {
     const remedy =
       'write endpoint_type: default, and <send> with <http uri-template="…"> in a sequence of the request flow'
-    return ['has a variable, which endpoints of APIs do not take', remedy]
+    return ['has a variable that endpoints of APIs do not take', remedy]
   }
   // The URL parser drops tabs and line ends and repairs much else; a URL that needs repair is refused.
   const parsed = /[\s\\]/.test(url) ? null : URL.parse(url)

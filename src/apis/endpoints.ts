@@ -14,7 +14,7 @@ import {
 } from './api-definition.ts'
 import { isMounted } from './mounted-module.ts'
 import type { Path, YamlFile } from './yaml-file.ts'
-import { urlViolation } from './endpoint-url.ts'
+import { templateOf, templateViolation } from './endpoint-url.ts'
 
 type Kind = EndpointsDefinition['kind']
 type Algorithm = EndpointsDefinition['algorithm']
@@ -86,7 +86,8 @@ export function readEndpoints(file: YamlFile): EndpointsByKeyType | undefined {
     const paths = endpointPaths(file, kind, type)
     if (paths.length > ENDPOINTS_MAX) refuseTooMany(file, [...CONFIG, `${type}_endpoints`])
     if (paths.length === 0) return NO_ENDPOINTS
-    return { kind, algorithm, failsOver, endpoints: paths.map(path => readEndpoint(file, path, kind, algorithm)) }
+    const endpoints = paths.map(path => readEndpoint(file, path, kind, algorithm))
+    return { kind, algorithm, failsOver, endpoints, ...readTemplate(file, paths) }
   })
   return file.errors.length > before ? undefined : { endpoints: endpoints!, sandbox: sandbox! }
 }
@@ -158,15 +159,28 @@ function readAlgorithm(file: YamlFile): Algorithm {
   return 'round_robin'
 }
 
+/** The path with variables, which all endpoints of a key type share. */
+function readTemplate(file: YamlFile, paths: readonly Path[]): Pick<EndpointsDefinition, 'template'> {
+  const templates = paths.map(path => templateOf(file.optional([...path, 'url']))?.pieces)
+  const [template] = templates
+  const other = templates.findIndex(each => JSON.stringify(each) !== JSON.stringify(template))
+  if (other >= 0) {
+    const path = [...paths[other]!, 'url']
+    const expected = 'has other variables than the first endpoint'
+    file.error(path, file.optional(path), expected, 'end all URLs of a key type with the same path')
+  }
+  return template === undefined ? {} : { template }
+}
+
 function readEndpoint(file: YamlFile, at: Path, kind: Kind, algorithm: Algorithm): EndpointDefinition {
   const path = [...at, 'url']
   const url = file.text(path) ?? ''
-  if (file.has(path)) file.report(path, url, urlViolation(url))
+  if (file.has(path)) file.report(path, url, templateViolation(url))
   const weight = readCount(file, [...at, 'weight'], 1, 1, 1000)
   if (file.has([...at, 'weight']) && algorithm !== 'weighted') {
     file.warn([...at, 'weight'], weight, 'has no effect with this algorithm', 'write algorithm: weighted')
   }
-  return { url, settings: { ...readSettings(file, [...at, 'config'], kind), weight } }
+  return { url: templateOf(url)?.base ?? url, settings: { ...readSettings(file, [...at, 'config'], kind), weight } }
 }
 
 /** Keys of the length of a suspension. */

@@ -83,7 +83,7 @@ async function exchange(
   const services = servicesOf(request)
   const transferred = services.transfer(request, isBlocking)
   const secrets = [...request.secrets]
-  const message = { ...transferred, status: 0, reason: '', state: stateForTemplates(transferred) }
+  const message = { ...transferred, status: 0, reason: '', state: stateForTemplates(transferred, request) }
   const result = await ask(services, {
     kind: 'backend',
     api: services.api,
@@ -116,9 +116,24 @@ export function hasDestination({ to }: Message): boolean {
 }
 
 /** The properties that the reactor needs: the others may be long. */
-function stateForTemplates({ state }: TransferredMessage): MessageState {
-  const { default: own, to } = state
+function stateForTemplates({ state }: TransferredMessage, request: Message): MessageState {
+  const { default: own, to } = withVariables(state, request)
   const read = own.filter(([name]) => OF_TEMPLATES.test(name))
   const kept = { default: read, axis2: [], operation: [], variables: [] }
   return to === undefined ? kept : { ...kept, to }
+}
+
+const TEMPLATES = ['API_ELECTED_RESOURCE', 'REST_API_CONTEXT']
+const VARIABLE = /\{([^{}/]+)\}/g
+
+/** The state with the variables of the path that was received, because the message may leave with another path. */
+export function withVariables(state: MessageState, message: Message): MessageState {
+  const templates = TEMPLATES.map(name => textOf(message.get('default', name))).join('/')
+  const names = new Set(Array.from(templates.matchAll(VARIABLE), ([, name]) => `uri.var.${name}`))
+  for (const [name] of state.default) names.delete(name)
+  const found = [...names].flatMap(name => {
+    const value = message.get('default', name)
+    return value === undefined ? [] : [[name, value] as const]
+  })
+  return found.length === 0 ? state : { ...state, default: [...state.default, ...found] }
 }

@@ -2,7 +2,7 @@
  * Copies of a message that run beside each other (`<clone>`, `<iterate>`, `<scatter-gather>`), and the place where an
  * aggregate gathers them. Runs on workers.
  */
-import { servicesOf } from './backend-calls.ts'
+import { servicesOf, withVariables } from './backend-calls.ts'
 import { MediationFault } from './mediation-fault.ts'
 import type { Run } from './mediator.ts'
 import type { Message } from './message.ts'
@@ -212,7 +212,8 @@ export async function runInBackground(copies: readonly Message[], sequence: stri
     const { api, flow, own, trace } = services
     const parameters = settledParameters(copy)
     const transferred = services.transfer(copy)
-    const state = parameters === undefined ? transferred.state : { ...transferred.state, parameters }
+    const withOwn = withVariables(transferred.state, copy)
+    const state = parameters === undefined ? withOwn : { ...withOwn, parameters }
     const message = { ...transferred, state }
     // No task waits for the copy, so that its calls hold no permit that they could wait for.
     const calls = { ...services.calls, plain: 0, secured: 0 }

@@ -22,6 +22,7 @@ import { ConnectionPool, type PoolContext } from '../proxy/target/connection-poo
 import type { Route } from '../proxy/target/route.ts'
 import { RequestSender } from '../proxy/target/request-sender.ts'
 import type { ReactorMediation } from './reactor-mediation.ts'
+import { TemplatedTarget } from './templated-target.ts'
 
 /** A deployed API: its routing entries and its pools. */
 interface DeployedApi {
@@ -112,7 +113,12 @@ export class DeployedApis {
       const sender = new RequestSender(pool, endpoint.basePath, pool.stripped, pool.context)
       return new Endpoint(endpoint, sender, this.#states, pool.context)
     }
-    const targetOf = ({ kind, algorithm, failsOver, endpoints }: EndpointsPlan): Target | null => {
+    const targetOf = (endpoints: EndpointsPlan): Target | null => {
+      const target = plainTargetOf(endpoints)
+      const { template } = endpoints
+      return target === null || template === undefined ? target : new TemplatedTarget(target, template)
+    }
+    const plainTargetOf = ({ kind, algorithm, failsOver, endpoints }: EndpointsPlan): Target | null => {
       const [first, ...others] = endpoints.map(endpointOf)
       if (first === undefined || kind === 'single') return first ?? null
       const order = kind === 'failover' ? 'in_order' : algorithm

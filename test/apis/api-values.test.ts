@@ -238,7 +238,7 @@ const URLS: readonly (readonly [url: string, error: string, shown?: string])[] =
   ['http:/h', 'must be an http, https, ws or wss URL (for example http://backend.example:8080/base)'],
   ['http://u:geheim@h/', 'must not hold a user or password (remove what stands before the "@")', 'http://(set)@h/'],
   ['wss://u:geheim@h/', 'must not hold a user or password (remove what stands before the "@")', 'wss://(set)@h/'],
-  ['http://h/{uri.var.id}/b', `has a variable, which endpoints of APIs do not take ${IN_SEQUENCE}`],
+  ['http://h/{+uri.var.id}/b', `has a variable that endpoints of APIs do not take ${IN_SEQUENCE}`],
   ['http://h/a#b', 'must not hold a fragment (remove the "#" and what follows)'],
   [
     'http://h/a?key=geheim',

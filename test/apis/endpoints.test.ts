@@ -303,3 +303,40 @@ for (const [kind, production, sandbox, urls, error] of [
     assert.ok(errors.every(it => formatDiagnostic(it).includes(error)))
   })
 }
+
+const atUrl = (url: string, sandbox = 'http://s') =>
+  `{endpoint_type: http, production_endpoints: {url: "${url}"}, sandbox_endpoints: {url: "${sandbox}"}}`
+const id = { name: 'uri.var.id', keeps: false }
+
+/** [URL, URL of the endpoint, path behind it]. */
+const TEMPLATES: readonly (readonly [url: string, base: string, template: readonly unknown[] | undefined])[] = [
+  ['http://h/{uri.var.id}/b', 'http://h/', ['/', id, '/b']],
+  ['http://h/a/b/v-{uri.var.id}', 'http://h/a/b/', ['/v-', id]],
+  ['https://h:1/{uri.var.id}{uri.var.x.y}/', 'https://h:1/', ['/', id, { name: 'uri.var.x.y', keeps: false }, '/']],
+  ['http://h/a', 'http://h/a', undefined],
+]
+for (const [url, base, template] of TEMPLATES) {
+  test(`D906: the URL ${url} of an endpoint has its variables apart`, t => {
+    const { apis, errors } = read(t, atUrl(url))
+    assert.deepEqual(errors.map(formatDiagnostic), [])
+    const [{ endpoints, sandbox }] = apis as [(typeof apis)[0]]
+    assert.deepEqual([endpoints.endpoints[0]!.url, endpoints.template, sandbox.template], [base, template, undefined])
+  })
+}
+
+/** [endpointConfig, part of the error]. */
+const WRONG_TEMPLATES: readonly (readonly [string, RegExp])[] = [
+  [atUrl('http://{uri.var.host}/a'), /has a variable that endpoints of APIs do not take/],
+  [atUrl('http://h/{+uri.var.id}'), /has a variable that endpoints of APIs do not take/],
+  [atUrl('http://h/{id}'), /its path would be read differently/],
+  [atUrl('http://h/{uri.var.id}/../b'), /its path would be read differently/],
+  [
+    '{endpoint_type: load_balance, production_endpoints: [{url: "http://a/{uri.var.id}"}, {url: "http://b/x/{uri.var.id}/c"}]}',
+    /has other variables than the first endpoint \(end all URLs of a key type with the same path\)/,
+  ],
+]
+for (const [config, error] of WRONG_TEMPLATES) {
+  test(`D906: ${config} is refused`, t => {
+    assert.match(read(t, config).errors.map(formatDiagnostic).join('\n'), error)
+  })
+}

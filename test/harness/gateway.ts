@@ -1,4 +1,5 @@
 /** A gateway in the process of the test: one reactor on free ports, with its log events and access log recorded. */
+import { templateOf } from '../../src/apis/endpoint-url.ts'
 import { PLAIN_API } from './api-plan.ts'
 import { builtWorkerEntry } from './built-program.ts'
 import { buildFilterChain } from '../../src/filters/build-chain.ts'
@@ -92,6 +93,8 @@ export interface TestApi {
   readonly basePath?: string
   /** Overrides of a plain route without a proxy. */
   readonly route?: Partial<Route>
+  /** Path with variables behind the base path. */
+  readonly template?: string
   /** Overrides of `PLAIN_API`: resources, CORS, lifecycle, transports, hosts. */
   readonly overrides?: Partial<ApiPlan>
 }
@@ -356,7 +359,7 @@ class Slots {
 
   /** Plans each API with one endpoint that is never suspended; APIs with the same backend share a route. */
   plan(apis: readonly TestApi[]): readonly ApiPlan[] {
-    return apis.map(({ context, host = '127.0.0.1', port, basePath = '', route, overrides }) => {
+    return apis.map(({ context, host = '127.0.0.1', port, basePath = '', template, route, overrides }) => {
       const url = `http://${host}:${port}${basePath}`
       const endpoint = {
         slot: slotOf(this.#endpoints, `${context} ${url} ${JSON.stringify(route)}`),
@@ -371,7 +374,9 @@ class Slots {
         basePath,
         settings: { ...DEFAULT_ENDPOINT_SETTINGS, suspensionMs: 0 },
       }
-      const endpoints = { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints: [endpoint] } as const
+      const single = { kind: 'single', algorithm: 'round_robin', failsOver: false, endpoints: [endpoint] } as const
+      const endpoints =
+        template === undefined ? single : { ...single, template: templateOf(`http://h${template}`)!.pieces }
       return { ...PLAIN_API, name: context.slice(1), paths: [context], endpoints, ...overrides }
     })
   }

@@ -23,6 +23,8 @@ export interface Filter {
 /** The backends of an API: one endpoint or a group. */
 export interface Target {
   readonly name: string
+  /** It reads properties that flows leave (`exchange.mediation`); left out: it does not. */
+  readonly readsState?: true
   /**
    * Takes the exchange: sets `exchange.target` before it returns, or fails it, and responds through `exchange.source`,
    * during the call or later. The request head is valid only during the call.

@@ -106,13 +106,13 @@ export class HeadEdit {
     if (added > EDIT_BYTES_MAX) throw new Error(`an edit adds more than ${EDIT_BYTES_MAX} bytes`)
   }
 
-  /** This edit, and further changes of fields behind its own. Throws as the constructor does. */
-  extended(changes: readonly FieldChange[]): HeadEdit {
+  /** This edit, and further changes behind its own. Throws as the constructor does. */
+  extended(changes: readonly FieldChange[], further: Pick<LineChanges, 'target' | 'shownTarget'> = {}): HeadEdit {
     const { method, target, shownTarget, host, status, reason } = this
     const removed = this.removed.names.map(name => ({ name, value: undefined }))
     const set = fieldsIn(this.lines).map(([name, value]) => ({ name, value }))
     const targets = target === null || shownTarget === null ? {} : { target, shownTarget }
-    const start = { method, host, status, reason, ...targets }
+    const start = { method, host, status, reason, ...targets, ...further }
     return new HeadEdit([...removed, ...set, ...changes], start)
   }
 }

@@ -120,6 +120,7 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
     exchange.requestFraming = source.length
     exchange.callerLines = callerLines
     exchange.ownCredential = ownCredential
+    exchange.mediation = { state: message.state, ended: nothing }
     if (this.#state === 'done' || this.#leftMs <= 0) {
       source.close()
       this.fail(GIVEN_UP)
@@ -382,3 +383,5 @@ async function readWhole(path: string, length: number): Promise<Uint8Array> {
   }
   return bytes
 }
+
+function nothing(): void {}

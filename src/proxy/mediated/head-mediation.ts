@@ -68,10 +68,11 @@ export class HeadMediation implements ApiMediation {
 
   send(exchange: Exchange, target: Target): void {
     const { request, response } = this.#flows.of(exchange.resource)
+    const readsState = target.readsState === true
     let state = NO_STATE
     let onError = ''
     if (request.plan.needs !== 'nothing') {
-      const outcome = request.request(exchange, state, response.plan.needs === 'heads')
+      const outcome = request.request(exchange, state, readsState || response.plan.needs === 'heads')
       if (outcome.kind !== 'continues') {
         answer(exchange, outcome, this.#answers)
         return
@@ -85,7 +86,7 @@ export class HeadMediation implements ApiMediation {
       mediation.onError = onError
       exchange.mediation = mediation
       exchange.source = mediation
-    } else if (onError !== '') exchange.mediation = { state, onError, ended: nothing }
+    } else if (onError !== '' || readsState) exchange.mediation = { state, onError, ended: nothing }
     target.send(exchange)
   }
 
