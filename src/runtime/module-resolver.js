@@ -1,5 +1,5 @@
 /**
- * Resolves relative imports of this program's `.ts` files without the file system: Node's own resolution looks at the
+ * Resolves relative imports of this program's files without the file system: Node's own resolution looks at the
  * file, its real path and the nearest package.json for each import. Packages of many small files profit too (kysely has
  * 260). Plain JavaScript, as `launch.js` explains; every thread imports it before its first TypeScript file.
  */
@@ -7,6 +7,8 @@ import { registerHooks } from 'node:module'
 
 /** Package folders whose `.js` files are ES modules and import each other by full file names. */
 const MODULES = /\/node_modules\/(?:hono\/dist\/(?!cjs\/)|jose\/dist\/webapi\/|kysely\/dist\/esm\/)/
+/** Folder of this program's files: `src/`, or `lib/` with the bundles. */
+const OWN = new URL('..', import.meta.url).href
 
 registerHooks({
   resolve(specifier, context, next) {
@@ -18,5 +20,5 @@ registerHooks({
 
 function formatOf(specifier, parent) {
   if (specifier.endsWith('.ts')) return 'module-typescript'
-  return specifier.endsWith('.js') && MODULES.test(parent) ? 'module' : ''
+  return specifier.endsWith('.js') && (parent.startsWith(OWN) || MODULES.test(parent)) ? 'module' : ''
 }
