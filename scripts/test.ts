@@ -30,8 +30,8 @@ import { makeTemporaryFolder } from '../test/harness/temporary-folder.ts'
 const ROOT = resolve(import.meta.dirname, '..')
 /** Four keep two processors busy: processes that start programs, and tests that wait for a time, idle meanwhile. */
 const CONCURRENCY = 4
-/** For a process that hangs; the longest takes a minute on a machine with nothing else to do, three on a busy one. */
-const PROCESS_TIMEOUT_MS = 300_000
+/** For a process that hangs; the longest takes a minute on a machine with nothing else to do, five on a busy one. */
+const PROCESS_TIMEOUT_MS = 600_000
 const LONG_TIMEOUT_MS = 3_600_000
 /** From the failure of a test that hangs to the end of its process, which may never end by itself. */
 const GRACE_MS = 10_000

@@ -63,7 +63,7 @@ test('verification fails for a peer that returns the wrong number of bytes', asy
   await assert.rejects(verify(plan({ downloadBytes: 999 })), /returned 1024 of 999/)
 })
 
-test('verification fails for a peer that ignores Connection: close', { timeout: 20_000 }, async () => {
+test('verification fails for a peer that ignores Connection: close', { timeout: 120_000 }, async () => {
   await assert.rejects(verify(plan({ connectionPerRequest: true })), /kept the connection open/)
 })
 

@@ -268,7 +268,7 @@ const ADAPTED_KEYS = [
 const SCRIPT = fileURLToPath(new URL('../../scripts/spec-keys.ts', import.meta.url))
 
 function run(...given: readonly string[]) {
-  return spawnSync(process.execPath, [SCRIPT, ...given], { encoding: 'utf8', timeout: 30_000 })
+  return spawnSync(process.execPath, [SCRIPT, ...given], { encoding: 'utf8', timeout: 120_000 })
 }
 
 test('the script lists keys with their lines, including those from adapters', t => {

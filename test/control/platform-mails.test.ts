@@ -6,6 +6,7 @@ import type { ManagedApi } from '../../src/control/admin-api/admin-services.ts'
 import { PlatformMails } from '../../src/control/platform-mails.ts'
 import { bodyOf, fieldOf, MailServer } from '../harness/mail-server.ts'
 import { startAdminApi } from './admin-api/running-admin-api.ts'
+import { GUARD_MS } from '../harness/peers.ts'
 import { KINDS, realDatabase } from './registry/real-databases.ts'
 
 const PORTAL = '/api/am/devportal/v3'
@@ -75,7 +76,7 @@ for (const kind of KINDS) {
 
     /** The outbox tells nobody of a change: it is asked. */
     async function eventually(what: string, holds: (counts: Body) => boolean): Promise<void> {
-      const endsAt = performance.now() + 20_000
+      const endsAt = performance.now() + GUARD_MS
       while (!holds((await mails.status()) as Body)) {
         if (performance.now() > endsAt) throw new Error(`waited in vain for ${what}`)
         await new Promise(resolve => setTimeout(resolve, 10))

@@ -4,9 +4,9 @@ import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { WebSocket } from 'ws'
+import { GUARD_MS } from './peers.ts'
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
-const GUARD_MS = 30_000
 
 /** Path of the browser of this machine; '' without one. `SLUICE_BROWSER` names another one. */
 export function browserPath(): string {

@@ -9,6 +9,7 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, wr
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
+import { GUARD_MS } from './peers.ts'
 import { copyKeptData, LAUNCHER, Program } from './program.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
@@ -19,8 +20,6 @@ const PORT = new RegExp(`\\b(?:${PORTS.join('|')})\\b`, 'g')
 const OFFSETS = { least: 11_000, most: 22_900 }
 /** Offsets that differ by more than this have no port in common. */
 const PORT_SPAN = Math.max(...PORTS) - Math.min(...PORTS)
-/** Long enough for a machine that does eight other things. */
-const GUARD_MS = 60_000
 const END = 'end-of-output'
 const FIRST_PAGE = 'README.md'
 
@@ -153,7 +152,7 @@ class Reader {
     const gateway = new Program(process.execPath, [LAUNCHER, ...words], this.#env)
     this.#gateway = gateway
     const ended = gateway.exited.then(() => assert.fail(`the gateway has ended: ${gateway.err.text}`))
-    await Promise.race([gateway.said.until(/^try: .*\n/m, GUARD_MS), ended])
+    await Promise.race([gateway.said.until(/^try: .*\n/m), ended])
     ended.catch(() => {})
     return gateway.said.text
   }

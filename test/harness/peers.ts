@@ -6,8 +6,8 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
-/** A wait fails after this time. Where the processors are busy, a worker has a tenth of one (D321). */
-const GUARD_MS = 30_000
+/** Ends a wait for what never comes. Where the processors are busy, a worker has a tenth of one (D321). */
+export const GUARD_MS = 120_000
 const POLL_MS = 10
 /** The address that a connection to this machine has without being bound to one. */
 const OWN_ADDRESS = '127.0.0.1'

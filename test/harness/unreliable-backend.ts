@@ -13,7 +13,7 @@ import { FIRST_ROUTE_SLOT } from '../../src/proxy/target/route.ts'
 import { EndpointTable } from '../../src/proxy/target/endpoint-table.ts'
 import { type GatewayOptions, startGateway, type TestGateway } from './gateway.ts'
 import { takeResponse } from './responses.ts'
-import { connectPeer } from './peers.ts'
+import { connectPeer, GUARD_MS } from './peers.ts'
 
 /** Connections get ports from 32768 on, and could take that of a backend that has stopped for a moment. */
 const PORTS = { least: 20_000, most: 32_000 }
@@ -182,7 +182,7 @@ export async function outcome(gateway: { readonly port: number }, method = 'GET'
 /** Sends requests until the outcome is `wanted`. */
 export async function untilOutcome(gateway: { readonly port: number }, wanted: string | number): Promise<void> {
   let last: string | number = ''
-  const end = performance.now() + 15_000
+  const end = performance.now() + GUARD_MS
   while (last !== wanted) {
     if (performance.now() > end) throw new Error(`waited in vain for ${wanted}, last outcome ${last}`)
     last = await outcome(gateway)

@@ -7,7 +7,7 @@ import { join, relative, resolve } from 'node:path'
 import { after, test } from 'node:test'
 import { StrictBackend } from '../harness/strict-backend.ts'
 import { home, leave, sluice, start } from '../harness/operator.ts'
-import { connectPeer } from '../harness/peers.ts'
+import { connectPeer, GUARD_MS } from '../harness/peers.ts'
 import type { Home, RunningGateway } from '../harness/program.ts'
 import { put, reload, removeApi } from '../harness/reloading.ts'
 
@@ -189,7 +189,7 @@ test('a reload notices documents that are added, changed and removed', async () 
   const at = gateway.home
   const statusOf = async (path: string): Promise<number> => (await call(gateway, 'GET', path)).status
   const until = async (path: string, wanted: number): Promise<void> => {
-    const end = performance.now() + 15_000
+    const end = performance.now() + GUARD_MS
     for (let last = 0; last !== wanted; last = await statusOf(path)) {
       assert.ok(performance.now() < end, `waited in vain for ${wanted} at ${path}, was answered ${last}`)
     }

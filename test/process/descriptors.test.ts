@@ -7,7 +7,7 @@ import { after, test, type TestContext } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import { sendCommand } from '../../src/cli/control-client.ts'
 import { connectionLimits } from '../../src/plan/descriptor-planning.ts'
-import { eventually, ScriptedBackend } from '../harness/peers.ts'
+import { eventually, GUARD_MS, ScriptedBackend } from '../harness/peers.ts'
 import { ask, freePort, makeHome, type RunningGateway, startProgram } from '../harness/program.ts'
 
 const LEVELS = ['handles', 'streams'] as const
@@ -110,7 +110,7 @@ for (const level of LEVELS) {
     await eventually('the end of every connection', () => idle.ended === idle.sockets.length)
     assert.equal(limit(1000).status, 0)
     let text = ''
-    for (const end = performance.now() + 10_000; text === '' && performance.now() < end; ) text = await answer(port)
+    for (const end = performance.now() + GUARD_MS; text === '' && performance.now() < end; ) text = await answer(port)
     assert.match(text, /^HTTP\/1\.1 200 /)
   })
 }

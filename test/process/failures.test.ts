@@ -109,7 +109,7 @@ test('failures --follow: ends without a stack trace when its reader leaves', asy
   const command = `{ ${follow}; echo "code $?" >&2; } | head -c 10`
   // The command notices that its reader has left when it writes again.
   const more = setInterval(() => void get('/nothing/more', 404).catch(() => {}), 100)
-  const ended = promisify(execFile)('sh', ['-c', command], { timeout: 30_000 })
+  const ended = promisify(execFile)('sh', ['-c', command], { timeout: 120_000 })
   const { stdout, stderr } = await ended.finally(() => clearInterval(more))
   assert.equal(stdout.length, 10)
   assert.equal(stderr, 'code 0\n')

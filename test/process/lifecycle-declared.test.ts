@@ -8,6 +8,7 @@ import { sendCommand } from '../../src/cli/control-client.ts'
 import { openProject } from '../harness/open-project.ts'
 import { backend, home, leave, sluice, start } from '../harness/operator.ts'
 import { ask, type Home, type RunningGateway } from '../harness/program.ts'
+import { GUARD_MS } from '../harness/peers.ts'
 import { put, reload, removeApi } from '../harness/reloading.ts'
 
 after(leave)
@@ -44,7 +45,7 @@ const DECLARED: readonly (readonly [state: string, status: number])[] = [
 ]
 
 async function until(gateway: RunningGateway, state: string): Promise<void> {
-  const end = performance.now() + 15_000
+  const end = performance.now() + GUARD_MS
   for (;;) {
     const found = await show(gateway).then(
       answer => answer.state,

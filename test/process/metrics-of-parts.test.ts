@@ -9,7 +9,7 @@ import { sendRequest } from '../harness/filter-chain.ts'
 import { basicOf, KeyManagerClient } from '../harness/key-manager-client.ts'
 import { openProject } from '../harness/open-project.ts'
 import { backend, home, leave, start } from '../harness/operator.ts'
-import { connectPeer } from '../harness/peers.ts'
+import { connectPeer, GUARD_MS } from '../harness/peers.ts'
 import { ask, freePort } from '../harness/program.ts'
 import { put } from '../harness/reloading.ts'
 
@@ -103,7 +103,7 @@ async function metrics(): Promise<(name: string, labels?: string) => number | un
 
 /** Reads metrics until they say so; the figures of caches and threads are those of the last second. */
 async function untilMetrics(holds: (read: Awaited<ReturnType<typeof metrics>>) => boolean): Promise<void> {
-  const until = Date.now() + 20_000
+  const until = Date.now() + GUARD_MS
   while (!holds(await metrics())) {
     assert.ok(Date.now() < until, 'the metrics never said so')
     await sleep(50)

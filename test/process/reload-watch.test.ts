@@ -9,7 +9,7 @@ import { ApiWatch } from '../../src/primary/api-watch.ts'
 import { takeResponse } from '../harness/responses.ts'
 import { UnreliableBackend } from '../harness/unreliable-backend.ts'
 import { dial, home, leave, start } from '../harness/operator.ts'
-import { eventually, type Peer, quiet } from '../harness/peers.ts'
+import { eventually, GUARD_MS, type Peer, quiet } from '../harness/peers.ts'
 import { put, putApi, removeApi } from '../harness/reloading.ts'
 
 after(leave)
@@ -23,7 +23,7 @@ async function patient(t: TestContext, name: string): Promise<string> {
 /** Repeats a request on one connection until it gets this response. */
 async function until(client: Peer, path: string, wanted: number | string): Promise<void> {
   let last: number | string = ''
-  const end = performance.now() + 15_000
+  const end = performance.now() + GUARD_MS
   while (last !== wanted) {
     assert.ok(performance.now() < end, `waited in vain for ${wanted} at ${path}, was answered ${last}`)
     client.send(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`)

@@ -6,10 +6,10 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { GUARD_MS } from '../harness/peers.ts'
 import { ask, makeHome, startProgram } from '../harness/program.ts'
 
 const UNIT = resolve(import.meta.dirname, '../../scripts/sluice.service')
-const GUARD_MS = 10_000
 const folder = mkdtempSync(join(tmpdir(), 'sluice-service-'))
 const home = makeHome(1)
 after(() => {
