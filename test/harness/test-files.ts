@@ -21,7 +21,9 @@ const ALONE = [
   ...['proxy/reload-load', 'proxy/reload-threads', 'proxy/secured-memory', 'socket/endings'],
 ].map(name => `test/${name}.test.ts`)
 /** The files that take longest begin first. */
-const LONGEST = ['package', 'notifications', 'documents', 'upgrade'].map(name => `test/process/${name}.test.ts`)
+const LONGEST = ['package', 'documents', 'notifications', 'handlers', 'upgrade', 'traffic-manager'].map(
+  name => `test/process/${name}.test.ts`,
+)
 /** Files that run on both socket levels, because their results depend on sockets. */
 const ON_BOTH_LEVELS = ['test/proxy/*.test.ts', 'test/socket/*.test.ts']
 /**
