@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import type { JsonObject } from '../../src/mounted/healthcare/json-text.ts'
-import { home, sluice, start } from './operator.ts'
+import { home, managed, start } from './operator.ts'
 import type { Home, Program } from './program.ts'
 import { put } from './reloading.ts'
 
@@ -48,10 +48,11 @@ export async function startHealthcare(
   put(at, 'apis/HealthcareService/api.yaml', edit(PROJECT.replace('sample_services: 200', 'sample_services: 0')))
   const gateway = await start(at, sets)
   const base = `http://127.0.0.1:${gateway.port}/healthcare`
-  await done(at, 'application', 'create', 'Care')
-  await done(at, 'key', 'generate', 'Care')
-  await done(at, 'subscription', 'add', 'Care', 'HealthcareService:1.0.0')
-  const token = async (scopes: string): Promise<string> => (await done(at, 'token', 'Care', '--scopes', scopes)).trim()
+  await managed(at, 'application', 'create', 'Care')
+  await managed(at, 'key', 'generate', 'Care')
+  await managed(at, 'subscription', 'add', 'Care', 'HealthcareService:1.0.0')
+  const token = async (scopes: string): Promise<string> =>
+    (await managed(at, 'token', 'Care', '--scopes', scopes)).trim()
   const everything = await token(ALL)
   const ask = async (method: string, path: string, options: AskOptions = {}): Promise<Asked> => {
     const { token: given = everything, fields = {}, body } = options
@@ -70,12 +71,6 @@ export async function startHealthcare(
     }
   }
   return { at, program: gateway.program, base, token, ask }
-}
-
-async function done(at: Home, ...words: string[]): Promise<string> {
-  const { code, out, err } = await sluice(at, ...words)
-  assert.equal(code, 0, err)
-  return out
 }
 
 /** `error login 900902` for each issue of an outcome. */

@@ -3,7 +3,10 @@
  * with a backend that answers `ok`. `leave` ends all of them.
  */
 import assert from 'node:assert/strict'
+import { parseArguments } from '../../src/cli/arguments.ts'
 import { sendCommand } from '../../src/cli/control-client.ts'
+import { manage } from '../../src/cli/management.ts'
+import type { Terminal } from '../../src/cli/terminal.ts'
 import type { ConnectionList } from '../../src/observe/connection-list.ts'
 import type { Side } from '../../src/protocol/machine.ts'
 import type { StateName } from '../../src/protocol/states.ts'
@@ -83,6 +86,24 @@ export async function sluice(at: Home, ...words: string[]): Promise<{ code: numb
   const program = begin(at, ...words)
   const { code } = await program.exited
   return { code, out: program.out.text, err: program.err.text }
+}
+
+type RunCommand = (line: ReturnType<typeof parseArguments>, output: Terminal, errorOutput: Terminal) => Promise<number>
+
+/** Runs a command in this process: one of its own would take more than the command. Throws if it fails. */
+export async function inProcess(at: Home, words: readonly string[], run: RunCommand): Promise<string> {
+  let [out, err] = ['', '']
+  const line = parseArguments([...words, '--home', at.path])
+  const code = await run(line, { write: text => (out += text) }, { write: text => (err += text) })
+  assert.deepEqual([code, err], [0, ''], words.join(' '))
+  return out
+}
+
+/** Runs a command of applications, keys, subscriptions, users, mails or tokens in this process, without a password. */
+export function managed(at: Home, ...words: string[]): Promise<string> {
+  return inProcess(at, words, ({ command, args, options }, output, errorOutput) =>
+    manage(command, args, options, output, errorOutput, async () => ''),
+  )
 }
 
 export async function dial({ port }: RunningGateway): Promise<Peer> {

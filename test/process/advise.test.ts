@@ -4,7 +4,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { after, test } from 'node:test'
-import { backend, dial, home, leave, SILENT, sluice, start } from '../harness/operator.ts'
+import { advise } from '../../src/cli/advise.ts'
+import { backend, dial, home, inProcess, leave, SILENT, start } from '../harness/operator.ts'
 import { pollPause } from '../harness/peers.ts'
 import { ask, freePort, type Home, type RunningGateway } from '../harness/program.ts'
 import { put } from '../harness/reloading.ts'
@@ -151,6 +152,10 @@ const SET_UPS: readonly SetUp[] = [
   },
 ]
 
+function advised(at: Home, ...words: string[]): Promise<string> {
+  return inProcess(at, ['advise', ...words], ({ args }, ...outputs) => advise(args, ...outputs))
+}
+
 const HTTP = 'transport.passthru_http'
 for (const { sets, prepare, load, key, proposed } of SET_UPS) {
   test(`advise names ${key}: ${sets.join(', ')}`, async () => {
@@ -160,14 +165,11 @@ for (const { sets, prepare, load, key, proposed } of SET_UPS) {
       at,
       sets.map(set => `${HTTP}.${set}`),
     )
-    assert.match(
-      (await sluice(at, 'advise')).out,
-      /^no limit was hit since the start \(0 requests in \d+ s\): too few to tell/,
-    )
+    assert.match(await advised(at), /^no limit was hit since the start \(0 requests in \d+ s\): too few to tell/)
     await load(gateway)
-    const { code, out } = await sluice(at, 'advise', '--json')
-    assert.equal(code, 0)
-    const { findings } = JSON.parse(out) as { findings: { verdict: string; key: string; proposed: number | null }[] }
+    const { findings } = JSON.parse(await advised(at, '--json')) as {
+      findings: { verdict: string; key: string; proposed: number | null }[]
+    }
     const hits = findings.filter(({ verdict }) => verdict === 'hit')
     assert.deepEqual(
       hits.map(finding => [finding.key, finding.proposed]),

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { MisbehavingServer } from '../control/remote/misbehaving-server.ts'
 import { eventually } from '../harness/peers.ts'
-import { backend, home, leave, sluice, start } from '../harness/operator.ts'
+import { backend, home, leave, managed, sluice, start } from '../harness/operator.ts'
 import { freePort, type RunningGateway } from '../harness/program.ts'
 import { put, reload } from '../harness/reloading.ts'
 
@@ -41,9 +41,7 @@ after(async () => {
 })
 
 async function said(command: string): Promise<string> {
-  const { code, out, err } = await sluice(at, ...command.split(' '))
-  assert.equal(code, 0, err)
-  return out
+  return managed(at, ...command.split(' '))
 }
 
 async function codeOf(token: string): Promise<number> {

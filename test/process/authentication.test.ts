@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { sendRequest } from '../harness/filter-chain.ts'
 import { openProject } from '../harness/open-project.ts'
-import { backend, home, leave, sluice, start } from '../harness/operator.ts'
+import { backend, home, leave, managed, start } from '../harness/operator.ts'
 import { connectPeer } from '../harness/peers.ts'
 import { put, reload } from '../harness/reloading.ts'
 
@@ -37,9 +37,7 @@ const gateway = await start(at, ['management.enable=true'])
 after(leave)
 
 async function said(command: string): Promise<string> {
-  const { code, out, err } = await sluice(at, ...command.split(' '))
-  assert.equal(code, 0, err)
-  return out.trim()
+  return (await managed(at, ...command.split(' '))).trim()
 }
 
 async function codeOf(path: string, fields = ''): Promise<number> {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { codesOf, startHealthcare } from '../harness/healthcare.ts'
-import { leave, sluice } from '../harness/operator.ts'
+import { leave, managed } from '../harness/operator.ts'
 import { connectPeer } from '../harness/peers.ts'
 import { freePort } from '../harness/program.ts'
 import { takeResponse } from '../harness/responses.ts'
@@ -194,9 +194,7 @@ test('a search passes those of 64 clients that have closed their side, and may h
 
 test('tokens of an application and of its user are accepted, each with any one of the three prefixes', async () => {
   const json = async (...words: string[]) => {
-    const { code, out, err } = await sluice(at, ...words, '--json')
-    assert.equal(code, 0, err)
-    return JSON.parse(out) as Record<string, string>
+    return JSON.parse(await managed(at, ...words, '--json')) as Record<string, string>
   }
   await json('application', 'create', 'Ward')
   const { consumerKey, secret } = await json('key', 'generate', 'Ward', '--grants', 'client_credentials,password')

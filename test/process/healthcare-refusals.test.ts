@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { issuesOf, startHealthcare } from '../harness/healthcare.ts'
-import { leave, sluice } from '../harness/operator.ts'
+import { leave, managed, sluice } from '../harness/operator.ts'
 
 after(leave)
 
@@ -18,7 +18,7 @@ test('throttled requests and a blocked API are OperationOutcomes in each media t
     ['token', 'Slow', '--scopes', 'user/HealthcareService.rs'],
   ]
   let token = ''
-  for (const command of words) token = (await sluice(at, ...command)).out.trim()
+  for (const command of words) token = (await managed(at, ...command)).trim()
   const outcomes = async (): Promise<readonly (readonly [number, readonly string[], string | null])[]> => {
     const asked = await Promise.all(MEDIA_TYPES.map(accept => ask('GET', TYPE, { token, fields: { accept } })))
     return asked.map(each => [each.status, issuesOf(each), each.fields.get('content-type')])

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { bodyOf, fieldOf, MailServer } from '../harness/mail-server.ts'
-import { home, leave, sluice, start } from '../harness/operator.ts'
+import { home, leave, managed, start } from '../harness/operator.ts'
 import { freePort, type RunningGateway } from '../harness/program.ts'
 import { put, reload } from '../harness/reloading.ts'
 
@@ -47,9 +47,7 @@ after(async () => {
 })
 
 async function said(command: string): Promise<string> {
-  const { code, out, err } = await sluice(at, ...command.split(' '))
-  assert.equal(code, 0, err)
-  return out
+  return managed(at, ...command.split(' '))
 }
 
 /** A request of the super admin to SCIM. */

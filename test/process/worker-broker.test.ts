@@ -4,7 +4,7 @@ import { after, test } from 'node:test'
 import { KeyManagerClient } from '../harness/key-manager-client.ts'
 import { messageBroker } from '../harness/message-broker.ts'
 import { openProject } from '../harness/open-project.ts'
-import { backend, home, leave, sluice } from '../harness/operator.ts'
+import { backend, home, leave, managed } from '../harness/operator.ts'
 import { pollPause } from '../harness/peers.ts'
 import { freePort, type Home, launch, type Program, type RunningGateway, startProgram } from '../harness/program.ts'
 import { put } from '../harness/reloading.ts'
@@ -61,9 +61,7 @@ test('applications, subscriptions and revocations of the key manager are in forc
   await manager.said.until(/^broker connected$/m)
   const client = new KeyManagerClient(keys, port)
   const run = async (words: string): Promise<Record<string, string>> => {
-    const { code, out, err } = await sluice(keys, ...words.split(' '), '--json')
-    assert.equal(code, 0, err)
-    return JSON.parse(out)
+    return JSON.parse(await managed(keys, ...words.split(' '), '--json'))
   }
   await run('application create Shop')
   const { consumerKey, secret } = await run('key generate Shop')
