@@ -1,6 +1,5 @@
 /** Gateways whose sequences call backends, and backends that respond by path. */
 import assert from 'node:assert/strict'
-import type { TestContext } from 'node:test'
 import { type ApiDefinition, LONE_ENDPOINT_SETTINGS, NO_ENDPOINTS } from '../../src/apis/api-definition.ts'
 import type { BackendTokenPlan } from '../../src/auth/auth-plan.ts'
 import { Diagnostics, formatDiagnostic } from '../../src/config/diagnostics.ts'
@@ -136,7 +135,7 @@ interface CallsGateway {
 
 /** A gateway with the API `/a`, on real worker threads; `port`: of its backend. */
 export async function startCalls(
-  t: TestContext,
+  t: Owner,
   texts: FlowTexts,
   port: number,
   named: NamedEndpoints = {},
@@ -148,7 +147,7 @@ export async function startCalls(
 
 /** As `startCalls`, of planned flows. `overrides`: of the API. */
 export async function startCallsOf(
-  t: TestContext,
+  t: Owner,
   mediation: ApiMediationPlan,
   port: number,
   named: NamedEndpoints = {},

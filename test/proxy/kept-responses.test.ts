@@ -1,7 +1,8 @@
 /** Responses that `<cache>` keeps, end to end: real worker threads, scripted backends. */
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import { type Reaction, says, startBackend, startCalls } from '../harness/sequence-calls.ts'
+import { sharedBySuite } from '../harness/suite.ts'
 
 const json = (value: unknown) => JSON.stringify(value)
 
@@ -61,18 +62,28 @@ const CONTROLLED: readonly (readonly [
   ['5.2.1.1: a max-age of the request that is not over', '', '', 'Cache-Control: max-age=50', 1],
   ['5.4: Pragma', '', '', 'Pragma: no-cache', 2],
 ]
-for (const [clause, response, first, second, seen] of CONTROLLED) {
-  for (const obeys of [true, false]) {
-    if (!obeys && seen === 1) continue
-    test(`cache: ${clause}${obeys ? '' : ' counts only with enableCacheControl'}`, async t => {
-      const lines = (text: string) => (text === '' ? '' : `${text}\r\n`)
-      const backend = await startBackend(t, { '/x': says(200, '{}', lines(response)) })
-      const request = obeys ? finder() : finder().replace('<enableCacheControl>true', '<enableCacheControl>false')
-      const { ask } = await startCalls(t, { request, response: '<cache collector="true"/>' }, backend.port)
-      for (const fields of [first, second]) assert.deepEqual(await ask('GET /a/x', '', lines(fields)), [200, '{}'])
-      assert.equal(backend.received.length, obeys ? seen : 1)
+for (const obeys of [true, false]) {
+  describe(`enableCacheControl is ${obeys}`, () => {
+    const lines = (text: string) => (text === '' ? '' : `${text}\r\n`)
+    /** Each row has a path, which is the key of its response. */
+    const shared = sharedBySuite(async owner => {
+      const reactions = CONTROLLED.map(([, response], row) => [`/x${row}`, says(200, '{}', lines(response))])
+      const backend = await startBackend(owner, Object.fromEntries(reactions))
+      const request = finder().replace('<enableCacheControl>true', `<enableCacheControl>${obeys}`)
+      const calls = await startCalls(owner, { request, response: '<cache collector="true"/>' }, backend.port)
+      return { ask: calls.ask, received: backend.received }
     })
-  }
+    for (const [row, [clause, , first, second, seen]] of CONTROLLED.entries()) {
+      if (!obeys && seen === 1) continue
+      test(`cache: ${clause}${obeys ? '' : ' counts only with enableCacheControl'}`, async () => {
+        const { ask, received } = await shared
+        for (const fields of [first, second]) {
+          assert.deepEqual(await ask(`GET /a/x${row}`, '', lines(fields)), [200, '{}'])
+        }
+        assert.equal(received.filter(({ target }) => target === `/x${row}`).length, obeys ? seen : 1)
+      })
+    }
+  })
 }
 
 test('cache: no-cache renews the response of others (RFC 9111 5.2.1.4), also where all fields count', async t => {
