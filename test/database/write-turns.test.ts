@@ -105,15 +105,15 @@ const PROGRAM = `
     const turns = new WriteTurns('a file')
     const first = await turns.take()
     const order = []
-    const threads = []
+    const exits = []
     for (const name of ['a', 'b', 'c']) {
       const thread = new Worker(new URL(import.meta.url), { workerData: name })
       thread.on('message', word => order.push(word))
-      threads.push(thread)
+      exits.push(once(thread, 'exit'))
       await once(thread, 'online')
     }
     turns.end(first)
-    await Promise.all(threads.map(thread => once(thread, 'exit')))
+    await Promise.all(exits)
     const all = [...order].sort().join(' ')
     const isWhole = order.every((word, at) => at % 2 === 0 || order[at - 1].slice(1) === word.slice(1))
     console.log(all, isWhole)

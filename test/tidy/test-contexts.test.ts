@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { GUARD_MS } from '../harness/peers.ts'
 import { ENTRY } from '../harness/test-files.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-contexts-'))
@@ -18,8 +19,8 @@ const CASES: readonly (readonly [name: string, code: string, passes: boolean])[]
     'a server throws',
     `const server = createServer(socket => { socket.destroy(); throw new Error('late') }).listen(0)
      await once(server, 'listening')
-     connect(server.address().port).on('error', () => {})
-     await sleep(20)
+     const client = connect(server.address().port).on('error', () => {})
+     await new Promise(closed => client.on('close', closed))
      server.close()`,
     false,
   ],
@@ -27,7 +28,6 @@ const CASES: readonly (readonly [name: string, code: string, passes: boolean])[]
   ['a test within it fails', `await sleep(1); await test('inner', () => assert.fail())`, false],
   ['an assertion fails', `await sleep(1); assert.fail()`, false],
 ]
-const GUARD_MS = 60_000
 const IMPORTS = `import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
