@@ -156,6 +156,13 @@ function advised(at: Home, ...words: string[]): Promise<string> {
   return inProcess(at, ['advise', ...words], ({ args }, ...outputs) => advise(args, ...outputs))
 }
 
+async function hitsOf(at: Home) {
+  const { findings } = JSON.parse(await advised(at, '--json')) as {
+    findings: { verdict: string; key: string; proposed: number | null }[]
+  }
+  return findings.filter(({ verdict }) => verdict === 'hit')
+}
+
 const HTTP = 'transport.passthru_http'
 for (const { sets, prepare, load, key, proposed } of SET_UPS) {
   test(`advise names ${key}: ${sets.join(', ')}`, async () => {
@@ -167,10 +174,12 @@ for (const { sets, prepare, load, key, proposed } of SET_UPS) {
     )
     assert.match(await advised(at), /^no limit was hit since the start \(0 requests in \d+ s\): too few to tell/)
     await load(gateway)
-    const { findings } = JSON.parse(await advised(at, '--json')) as {
-      findings: { verdict: string; key: string; proposed: number | null }[]
+    let hits = await hitsOf(at)
+    // A response may leave before its request is counted.
+    while (hits.length === 0) {
+      await pollPause()
+      hits = await hitsOf(at)
     }
-    const hits = findings.filter(({ verdict }) => verdict === 'hit')
     assert.deepEqual(
       hits.map(finding => [finding.key, finding.proposed]),
       [[`${HTTP}.${key}`, proposed]],
