@@ -17,8 +17,8 @@ import { Node, type NodeAddresses, type NodeOptions } from '../primary/node.ts'
 import { ThreadFailed } from '../primary/thread-supervisor.ts'
 import { type CliArguments, type CommandOptions, EXIT_CONFIGURATION, EXIT_FAILED } from './arguments.ts'
 import { type RunningSample, SampleError, sampleToken, startSample } from './sample.ts'
-import { endProcess } from '../runtime/c-functions.ts'
-import { trimProcessOnceIdle } from '../runtime/heap-trim.ts'
+import { endProcess, mapLargeBlocks } from '../runtime/c-functions.ts'
+import { trimProcessOnceIdle, trimProcessWhenIdle } from '../runtime/heap-trim.ts'
 import { writeLine } from './service-log.ts'
 import { notifyServiceManager } from './service-manager.ts'
 import { counted } from './terminal.ts'
@@ -35,6 +35,7 @@ export async function serve(
   examined: Examination,
   threads: Pick<NodeOptions, 'reactors' | 'control'>,
 ): Promise<number> {
+  mapLargeBlocks()
   const projects = new ApiProjects(installation.home)
   const loaded = await loadHome(installation, projects, NOTHING_ACTIVE, examined)
   const { configuration, apis, sequences } = loaded
@@ -90,6 +91,7 @@ export async function serve(
     notifyServiceManager([...mainPid, 'READY=1'], log)
     flushCompileCache()
     trimProcessOnceIdle(addresses.reactors)
+    trimProcessWhenIdle(() => node.requests)
   } catch (error) {
     if (error instanceof ConfigurationErrors) return refuse(error.errors)
     if (!EXPECTED.some(kind => error instanceof kind)) throw error

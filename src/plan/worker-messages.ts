@@ -42,3 +42,6 @@ export type FromWorker =
   | { readonly kind: 'left'; readonly task: number }
 /** `left`: nobody waits for the result of a task any more, by the number in its envelope; any thread may have it. */
 export type ToWorker = ResultMessage | ToMounted | { readonly kind: 'left'; readonly task: number }
+
+/** Kind of a task that collects the garbage of its thread. */
+export const TRIM = 'trim'

@@ -5,7 +5,7 @@
  */
 import { logEvent } from '../observe/log.ts'
 import { sinkCallbacks } from '../observe/access-log-sink.ts'
-import { MetricsColumn } from '../observe/metrics.ts'
+import { MetricsColumn, snapshotMetrics } from '../observe/metrics.ts'
 import { ThreadWatch } from '../observe/thread-metrics.ts'
 import type { ControlStarted, FirstAccount } from '../plan/control-messages.ts'
 import { openFileLimit, reservedConnections } from '../plan/descriptor-planning.ts'
@@ -352,6 +352,11 @@ export class Node {
     await this.#parts.throttling?.close()
     await this.#health?.close()
     this.#release()
+  }
+
+  /** Requests so far, of all reactors. */
+  get requests(): number {
+    return snapshotMetrics(this.#parts.shared.metrics).counts.requests
   }
 
   /** Threads are in calls of the system that do not end: `process.exit` would wait for them. */

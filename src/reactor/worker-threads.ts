@@ -13,11 +13,20 @@ import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import type { StepCounts } from '../mediation/flow-statistics.ts'
 import type { TaskCall } from '../mediation/task-calls.ts'
-import { BEATS, type FromWorker, RUNNING, type ToWorker, TURN_MS, type WorkerHello } from '../plan/worker-messages.ts'
+import {
+  BEATS,
+  type FromWorker,
+  RUNNING,
+  type ToWorker,
+  TRIM,
+  TURN_MS,
+  type WorkerHello,
+} from '../plan/worker-messages.ts'
 import type { FromMounted } from '../plan/mounted-messages.ts'
 import type { TaskEnvelope, TaskReply, WorkerData } from '../plan/worker-plan.ts'
 import type { MountedReply } from '../proxy/mediated/mounted-calls.ts'
 import { respond } from '../runtime/call-channel.ts'
+import { heldBytes, memoryRows } from '../runtime/thread-memory.ts'
 import { makeLoopsInterruptible } from '../runtime/loop-interrupts.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
 import { refuseThreadsByEvent } from '../runtime/refused-threads.ts'
@@ -38,6 +47,8 @@ interface WorkerWatch {
   /** Pause before another pool starts where threads are missing; doubles until a pool has all its threads. */
   readonly pauseMs: number
   readonly pauseMaxMs: number
+  /** Time without a task after which threads give back memory. */
+  readonly idleMs: number
 }
 
 const WATCH: WorkerWatch = {
@@ -47,7 +58,11 @@ const WATCH: WorkerWatch = {
   heldUpMs: 150,
   pauseMs: 1000,
   pauseMaxMs: 60_000,
+  idleMs: 10_000,
 }
+
+/** A thread that holds more keeps what long messages have left: V8 collects nothing in a thread without tasks. */
+const HELD_MAX = 64 * MIB
 
 export interface WorkerThreadsOptions {
   readonly kind: ChildThreadKind
@@ -91,6 +106,8 @@ interface Watched {
     readonly port: MessagePort
     readonly life: Int32Array
     readonly memory: ChildThreads
+    /** Its own row of the memory. */
+    readonly held: Float64Array
     readonly systemThreadId: number
   } | null
   beats: number
@@ -119,6 +136,8 @@ export class WorkerThreads {
   /** Pauses since a pool had all its threads. */
   #pauses = 0
   #pending = 0
+  /** When the last task ended; null: the threads have given back memory since. */
+  #idleMs: number | null = null
   /** Tasks under way for which nobody waits any more. */
   readonly #left = new Set<number>()
   /** Threads that were taken for dead, and have not exited. */
@@ -176,6 +195,7 @@ export class WorkerThreads {
       throw failureOf(error as NodeJS.ErrnoException, this.#closeCause)
     } finally {
       this.#pending--
+      this.#idleMs = performance.now()
       this.#left.delete(envelope.id)
       // Events of the last task are in the queue of another port.
       if (this.#state === 'retired' && this.#pending === 0) setImmediate(() => this.close())
@@ -326,7 +346,8 @@ export class WorkerThreads {
     const { metrics, kind } = this.#options
     const children = new ChildThreads(metrics, row => (row === 0 ? kind : 'script'), memory, marks)
     children.tick()
-    thread.hello = { port, life: new Int32Array(life), memory: children, systemThreadId }
+    const held = memoryRows(memory)[0]!
+    thread.hello = { port, life: new Int32Array(life), memory: children, held, systemThreadId }
     thread.aliveMs = performance.now()
     metrics.add(METRIC.workerThreads, 1)
     const reply: MountedReply = (message, transfer = []) => port.postMessage(message, transfer as ArrayBuffer[])
@@ -361,6 +382,7 @@ export class WorkerThreads {
       for (const worker of pool.piscina.threads) if (!this.#threads.has(worker)) this.#add(worker, pool, now)
       this.#mend(pool)
     }
+    this.#trimIdle(now)
     for (const thread of this.#threads.values()) {
       const { hello } = thread
       hello?.memory.tick()
@@ -374,6 +396,18 @@ export class WorkerThreads {
       const limitMs = hello === null ? this.#watch.startMs : this.#watch.silenceMs
       if (now - thread.aliveMs > limitMs) this.#terminate(thread, limitMs)
     }
+  }
+
+  /** Lets threads without tasks give back what long messages have left (D913). No client waits for them meanwhile. */
+  #trimIdle(now: number): void {
+    const pool = this.#current
+    if (pool === null || this.#pending > 0 || this.#idleMs === null) return
+    if (now - this.#idleMs < this.#watch.idleMs) return
+    this.#idleMs = null
+    const own = [...this.#threads.values()].filter(thread => thread.pool === pool)
+    if (!own.some(({ hello }) => hello !== null && heldBytes(hello.held) > HELD_MAX)) return
+    // Piscina gives each thread one of so many tasks.
+    for (const _ of own) void this.#runIn(pool, { task: { kind: TRIM }, id: 0, endMs: 0 }, []).catch(() => undefined)
   }
 
   /** A silent thread that waits for a processor does not hang: its wait is no silence (D259). */

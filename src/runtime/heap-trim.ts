@@ -34,6 +34,31 @@ export function trimProcessOnceIdle(reactors: number): void {
   setTimeout(trimMalloc, DELAY_MS + reactors * TRIM_STEP_MS + SETTLE_MS).unref()
 }
 
+/** Between two looks at the memory of the process. */
+const LOOK_MS = 10_000
+/** Looks without traffic before a trim: idle threads have collected their garbage by then. */
+const IDLE_LOOKS = 2
+/** Memory beyond the least that the process has had. */
+const GROWN_MAX = 64 * 1_048_576
+
+/**
+ * Trims malloc once the process has had no traffic for a while, if it has grown. A trim takes 50 ms for 300 MB, and
+ * threads that ask for memory may wait for it meanwhile. `traffic`: a number that changes with each request.
+ */
+export function trimProcessWhenIdle(traffic: () => number): void {
+  let leastBytes = Number.POSITIVE_INFINITY
+  let last = traffic()
+  let idleLooks = 0
+  setInterval(() => {
+    const now = traffic()
+    idleLooks = now === last ? idleLooks + 1 : 0
+    last = now
+    const bytes = process.memoryUsage.rss()
+    leastBytes = Math.min(leastBytes, bytes)
+    if (idleLooks === IDLE_LOOKS && bytes - leastBytes > GROWN_MAX) trimMalloc()
+  }, LOOK_MS).unref()
+}
+
 /**
  * Collects all garbage of this thread. Blocks an idle thread for 10 to 30 ms. `last-resort`: once more, and returns
  * free pages to the system.

@@ -10,6 +10,7 @@ export const MEMORY_KINDS = ['heap_used', 'heap_size', 'heap_limit', 'external']
 export type MemoryKind = (typeof MEMORY_KINDS)[number]
 /** Column of a row that is 0 for a thread that does not run. */
 export const HEAP_SIZE = 1
+const EXTERNAL = 3
 
 const ROW_BYTES = MEMORY_KINDS.length * Float64Array.BYTES_PER_ELEMENT
 const INTERVAL_MS = 1000
@@ -24,13 +25,18 @@ export function memoryRows(shared: SharedArrayBuffer): readonly Float64Array[] {
   return Array.from({ length: count }, (_, row) => new Float64Array(shared, row * ROW_BYTES, MEMORY_KINDS.length))
 }
 
+/** Bytes of the heap, live or dead, and outside of it, by the row of a thread. */
+export function heldBytes(row: Float64Array): number {
+  return row[HEAP_SIZE]! + row[EXTERNAL]!
+}
+
 /** Writes the memory of this thread to a row. */
 export function writeMemory(row: Float64Array): void {
   const { used_heap_size, total_heap_size, heap_size_limit, external_memory } = getHeapStatistics()
   row[0] = used_heap_size
   row[HEAP_SIZE] = total_heap_size
   row[2] = heap_size_limit
-  row[3] = external_memory
+  row[EXTERNAL] = external_memory
 }
 
 /** The memory of this thread in its row, written at once and then at most once a second. */

@@ -2,6 +2,7 @@
  * Serves the tasks of a worker thread: gives each to the runner of its kind, within its time, and shows signs of life.
  * Log events and calls to the reactor go through a channel of this thread.
  */
+import { setTimeout } from 'node:timers/promises'
 import { MessageChannel, parentPort, threadId, workerData } from 'node:worker_threads'
 import { move, transferableSymbol, valueSymbol } from 'piscina'
 import type { StepCounts } from '../mediation/flow-statistics.ts'
@@ -14,6 +15,7 @@ import {
   LIFE_BYTES,
   RUNNING,
   type ToWorker,
+  TRIM,
   TURN_MS,
   type WorkerHello,
 } from '../plan/worker-messages.ts'
@@ -23,6 +25,7 @@ import type { FromMounted, ToMounted } from '../plan/mounted-messages.ts'
 import { CallChannel } from '../runtime/call-channel.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
 import { processorYield } from '../runtime/c-functions.ts'
+import { collectGarbage } from '../runtime/heap-trim.ts'
 import { SharedWakes } from '../runtime/shared-wakes.ts'
 import { lowerPriority, systemThreadId } from '../runtime/thread-scheduling.ts'
 import { allocateMemoryRows, MemoryReport, memoryRows } from '../runtime/thread-memory.ts'
@@ -31,6 +34,8 @@ import { type TaskTime, TaskTimes } from './task-time.ts'
 
 /** Between two signs of life, in milliseconds. */
 const BEAT_MS = 500
+/** After a collection: V8 has freed the buffers of what it collected. */
+const SWEEP_MS = 100
 /** Between two signs that the event loop turns, in milliseconds. */
 const TURN_INTERVAL_MS = 50
 /**
@@ -82,7 +87,7 @@ export type TaskRunner = (task: never, time: TaskTime) => TaskResult | Promise<T
 /** Returns the function that piscina calls with each task. `runnersOf`: runners by kind of task. */
 export function serveTasks(runnersOf: (context: TaskContext) => Readonly<Record<string, TaskRunner>>) {
   const { context, life, memory, times } = openThread()
-  const runners = runnersOf(context)
+  const runners = { ...runnersOf(context), [TRIM]: trimHeap }
   watchLife(() => Atomics.add(life, BEATS, 1))
   const { marks } = context
   const yieldProcessor = processorYield()
@@ -111,6 +116,14 @@ export function serveTasks(runnersOf: (context: TaskContext) => Readonly<Record<
       if (ended++ === 0) lowerPriority(NICE)
     }
   }
+}
+
+async function trimHeap(): Promise<TaskResult> {
+  collectGarbage('last-resort')
+  // V8 frees buffers beside the thread, and counts them in its next collection.
+  await setTimeout(SWEEP_MS)
+  collectGarbage('regular')
+  return { value: null, transfer: [] }
 }
 
 function openThread() {

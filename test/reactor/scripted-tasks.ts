@@ -13,4 +13,4 @@ export const FAILING = 301
 export type ScriptedTask =
   | { readonly kind: 'hold' | 'block'; readonly cells: SharedArrayBuffer }
   | { readonly kind: 'read'; readonly path: string }
-  | { readonly kind: 'hang' | 'exhaust' | 'exit' | 'fail' | 'rest' | 'plan' }
+  | { readonly kind: 'hang' | 'litter' | 'exhaust' | 'exit' | 'fail' | 'rest' | 'plan' }

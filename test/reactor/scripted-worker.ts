@@ -1,5 +1,6 @@
 /** A worker thread whose tasks do what a test says: wait at a gate, hang, die. */
 import { readFileSync } from 'node:fs'
+import { setTimeout } from 'node:timers/promises'
 import { serveTasks } from '../../src/worker/task-server.ts'
 import { BEGUN, GATE, MOST, NOW } from './scripted-tasks.ts'
 
@@ -28,6 +29,13 @@ function block({ cells: shared }: { readonly cells: SharedArrayBuffer }) {
   return { value: { kind: 'held' }, transfer: [] }
 }
 
+/** Leaves 100 MiB of garbage outside of the heap, after the thread has told of them. */
+async function litter(): Promise<number> {
+  const held = Array.from({ length: 100 }, () => Buffer.alloc(1_048_576))
+  await setTimeout(2500)
+  return held.length
+}
+
 function exhaust(): never {
   const held: unknown[] = []
   for (;;) held.push(new Array(1_000_000).fill(held.length))
@@ -38,6 +46,7 @@ export const runTask = serveTasks(({ plan }) => ({
   block,
   exhaust,
   read: ({ path }: { readonly path: string }) => ({ value: readFileSync(path, 'utf8'), transfer: [] }),
+  litter: async () => ({ value: await litter(), transfer: [] }),
   hang: () => {
     for (;;);
   },

@@ -2,14 +2,15 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import workerThreads from 'node:worker_threads'
-import { MetricsColumn, snapshotMetrics } from '../../src/observe/metrics.ts'
+import { readChildThreads } from '../../src/observe/child-threads.ts'
+import { allocateMetrics, MetricsColumn, snapshotMetrics } from '../../src/observe/metrics.ts'
 import { WorkerThreads, type WorkerThreadsOptions } from '../../src/reactor/worker-threads.ts'
 import type { WorkerFailure } from '../../src/mediation/worker-service.ts'
-import { planGateway } from '../harness/gateway.ts'
 import { eventually } from '../harness/peers.ts'
 import { silentPipe } from '../harness/silent-pipe.ts'
 import { FAILING, type ScriptedTask, STARTS } from './scripted-tasks.ts'
 
+const MIB = 1_048_576
 const ENTRY = new URL('./failing-worker.ts', import.meta.url)
 
 class Threads {
@@ -25,15 +26,14 @@ class Threads {
     failing: readonly number[],
     more: Pick<WorkerThreadsOptions, 'processorWaitMs' | 'watch'> = {},
   ) {
-    const { plan } = planGateway([])
-    this.#metrics = plan.metrics
+    this.#metrics = allocateMetrics(3)
     for (const start of failing) this.cells[FAILING]! |= 1 << start
     this.threads = new WorkerThreads({
       ...{ kind: 'mediation', threads, tasksMax: 10, heapBytes: 64 * 1_048_576, entry: ENTRY },
       plan: JSON.stringify({ logLevel: 'info', scripts: { threads: 0 } }),
       wakes: this.cells.buffer as SharedArrayBuffer,
       report: (_level, event, fields) => this.reports.push({ event, fields }),
-      metrics: new MetricsColumn(plan.metrics, 0),
+      metrics: new MetricsColumn(this.#metrics, 0),
       serve: () => null,
       receive: () => undefined,
       count: () => undefined,
@@ -54,6 +54,11 @@ class Threads {
 
   async untilThere(threads: number): Promise<void> {
     await eventually(`${threads} threads`, () => snapshotMetrics(this.#metrics).counts.workerThreads === threads)
+  }
+
+  /** Bytes outside of the heap of the first thread, as it has last told them. */
+  get outside(): number {
+    return readChildThreads(this.#metrics, 1)[0]?.memory.external ?? 0
   }
 
   /** Deaths that the log tells. */
@@ -203,4 +208,14 @@ test('threads that calls of the system block are replaced, at most as many as th
   const isTold = () => threads.reports.some(({ event }) => event === 'worker is not replaced; restart the gateway')
   await eventually('the advice', isTold)
   assert.deepEqual(threads.deaths, ['worker died; a replacement starts'])
+})
+
+test('a thread without tasks gives back what messages have left', async t => {
+  refuse(() => false)
+  // A thread tells its memory once a second.
+  const threads = new Threads(t, 1, [], { watch: { idleMs: 1500 } })
+  assert.equal(await threads.outcome('litter'), 'done')
+  await eventually('the memory of the task', () => threads.outside > 90 * MIB)
+  await eventually('the collection', () => threads.outside < 30 * MIB)
+  assert.deepEqual(threads.deaths, [])
 })

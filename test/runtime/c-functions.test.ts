@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { cFunction, processorYield, trimMalloc } from '../../src/runtime/c-functions.ts'
+import { cFunction, mapLargeBlocks, processorYield, trimMalloc } from '../../src/runtime/c-functions.ts'
 import { collectGarbage } from '../../src/runtime/heap-trim.ts'
 
 test('cFunction calls the C library, and leaves warnings of the process as they were', () => {
@@ -44,16 +44,43 @@ function fragments(): Buffer[] {
   return blocks.filter((_, index) => index % KEPT === 0)
 }
 
+/** Collects garbage until few buffers are left. */
+async function collectBuffers(bytesMax: number): Promise<void> {
+  collectGarbage('regular')
+  // V8 frees buffers beside the thread that collects.
+  for (let i = 0; i < 100; i++) {
+    if (process.memoryUsage().arrayBuffers < bytesMax) break
+    await sleep(20)
+  }
+}
+
+const LARGE_BYTES = 8 * 1_048_576
+/** glibc takes it from the same memory as the large ones. */
+const BETWEEN_BYTES = 1_000_000
+
+/** Frees large blocks, between each two of which a small one stays. */
+function largeBlocks(count: number): Buffer[] {
+  return Array.from({ length: count }, () => [Buffer.alloc(LARGE_BYTES, 1), Buffer.alloc(BETWEEN_BYTES, 1)][1]!)
+}
+
+test('mapLargeBlocks returns large blocks to the system once they are freed, after a larger one too (D913)', {
+  skip: !isGlibc && 'not glibc',
+}, async () => {
+  mapLargeBlocks()
+  Buffer.alloc(3 * LARGE_BYTES, 1)
+  await collectBuffers(LARGE_BYTES)
+  const before = process.memoryUsage.rss()
+  const kept = largeBlocks(20)
+  await collectBuffers(4 * LARGE_BYTES)
+  assert.ok(process.memoryUsage.rss() - before < 8 * LARGE_BYTES)
+  assert.equal(kept.length, 20)
+})
+
 test('trimMalloc returns freed memory below memory in use to the system', {
   skip: !isGlibc && 'not glibc',
 }, async () => {
   const kept = fragments()
-  collectGarbage('regular')
-  // V8 frees buffers beside the thread that collects.
-  for (let i = 0; i < 100; i++) {
-    if (process.memoryUsage().arrayBuffers < FREED_BYTES / 4) break
-    await sleep(20)
-  }
+  await collectBuffers(FREED_BYTES / 4)
   const before = process.memoryUsage.rss()
   assert.equal(trimMalloc(), true)
   assert.equal(before - process.memoryUsage.rss() > FREED_BYTES / 2, true)
