@@ -1,5 +1,5 @@
 /**
- * Loads the libraries of rare expressions (XPath, DOM, JSONPath) with their first use: a reactor whose sequences need
+ * Loads the libraries of rare expressions (XPath, JSONPath) with their first use: a reactor whose sequences need
  * none of them starts faster and smaller.
  */
 import { createRequire } from 'node:module'
@@ -9,6 +9,7 @@ import { boundJsonPath, type JsonPathInternals, spend } from './json-path-bounds
 import { standardPath } from './json-path-text.ts'
 import { boundXPath, type XPathInternals } from './xpath-bounds.ts'
 import type { Json } from './value.ts'
+import type { XmlElementNode } from './xml-tree.ts'
 
 const require = createRequire(import.meta.url)
 
@@ -24,6 +25,10 @@ export interface DomNode {
   readonly parentNode: DomNode | null
   /** The element of an attribute. */
   readonly ownerElement?: DomNode | null
+  /** Of an element: what it is made of, its levels, and the prefixes that are declared outside of it. */
+  readonly tree?: XmlElementNode
+  readonly height?: number
+  readonly undeclared?: ReadonlySet<string>
   lookupNamespaceURI(prefix: string): string | null
 }
 
@@ -49,12 +54,6 @@ interface XPathEvaluator {
 
 interface XPathLibrary {
   parse(text: string): XPathEvaluator
-}
-
-interface DomLibrary {
-  readonly DOMParser: new (options: {
-    readonly onError: () => void
-  }) => { parseFromString(text: string, mediaType: string): DomNode }
 }
 
 interface JsonPathQuery {
@@ -92,10 +91,6 @@ export function xpathLibrary(): XPathLibrary {
     boundXPath(xpaths)
   }
   return xpaths
-}
-
-export function domLibrary(): DomLibrary {
-  return require('@xmldom/xmldom') as DomLibrary
 }
 
 let jsonPaths: JsonPathEnvironment | undefined

@@ -1,5 +1,5 @@
 /** Values of properties and expressions, and their conversion to text, number and boolean (XPath 1.0 4.2 to 4.4). */
-import { elementsOf, textWithin, writeXml, type XmlNode } from './xml-tree.ts'
+import { elementsOf, nodeWriter, textWithin, type XmlNode } from './xml-tree.ts'
 
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json }
 
@@ -42,11 +42,14 @@ export function textOf(value: Value | undefined): string {
 /** Text of all nodes, with markup for elements that contain elements. */
 export function markupOf(value: Value): string {
   if (typeof value !== 'object' || value.kind === 'json') return textOf(value)
-  return value.nodes.map(nodeMarkup).join('')
+  const write = nodeWriter()
+  let text = ''
+  for (const node of value.nodes) text += isLeaf(node) ? textWithin(node) : write(node)
+  return text
 }
 
-function nodeMarkup(node: XmlNode): string {
-  return typeof node === 'string' || elementsOf(node).length === 0 ? textWithin(node) : writeXml(node)
+function isLeaf(node: XmlNode): boolean {
+  return typeof node === 'string' || elementsOf(node).length === 0
 }
 
 /** Text of a number; undefined for another value. */

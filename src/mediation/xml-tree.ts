@@ -89,28 +89,39 @@ export function textWithin(node: XmlChild): string {
   return isElement(node) ? node.children.map(textWithin).join('') : ''
 }
 
+/** Leaves out the array instructions of JSON. */
 export function writeXml(node: XmlChild): string {
-  return written(node, false)
+  return written(node, null)
 }
 
-/** As `writeXml`, with the array instructions of JSON: for documents that become trees again. */
-export function writeDocument(node: XmlChild): string {
-  return written(node, true)
+/** Writes nodes that may hold each other, each once: `//item` finds all levels of nested items. */
+export function nodeWriter(): (node: XmlChild) => string {
+  const known: WrittenElements = new Map()
+  return node => written(node, known)
 }
 
-function written(node: XmlChild, keepsJson: boolean): string {
+/** Texts of elements that are written; null: none comes a second time. */
+type WrittenElements = Map<XmlElementNode, string> | null
+
+function written(node: XmlChild, known: WrittenElements): string {
   if (typeof node === 'string') return escapeText(node)
-  if (!isElement(node)) return writtenInstruction(node, keepsJson)
+  if (!isElement(node)) return writtenInstruction(node)
+  const text = known?.get(node) ?? writtenElement(node, known)
+  known?.set(node, text)
+  return text
+}
+
+function writtenElement(node: XmlElementNode, known: WrittenElements): string {
   let text = `<${node.name}`
   for (const [name, value] of node.attributes) text += ` ${name}="${escapeAttribute(value)}"`
   let content = ''
-  for (const child of node.children) content += written(child, keepsJson)
+  for (const child of node.children) content += written(child, known)
   if (content === '' && !node.children.includes('')) return `${text}/>`
   return `${text}>${content}</${node.name}>`
 }
 
-function writtenInstruction({ arrayOf, isOfJson }: ArrayInstruction, keepsJson: boolean): string {
-  if (isOfJson) return keepsJson ? `<?${JSON_ARRAY_TARGET} ${arrayOf}?>` : ''
+function writtenInstruction({ arrayOf, isOfJson }: ArrayInstruction): string {
+  if (isOfJson) return ''
   return arrayOf === '' ? `<?${ARRAY_TARGET}?>` : `<?${ARRAY_TARGET} ${arrayOf}?>`
 }
 
@@ -120,10 +131,15 @@ const NOT_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu
 const IN_TEXT: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '\r': '&#13;' }
 const IN_ATTRIBUTE: Readonly<Record<string, string>> = { ...IN_TEXT, '"': '&quot;', '\t': '&#9;', '\n': '&#10;' }
 
+/** The text with a mark in place of each character that XML excludes. */
+export function xmlText(text: string): string {
+  return text.replace(NOT_XML, '\ufffd')
+}
+
 function escapeText(text: string): string {
-  return text.replace(NOT_XML, '\ufffd').replace(/[&<>\r]/g, found => IN_TEXT[found]!)
+  return xmlText(text).replace(/[&<>\r]/g, found => IN_TEXT[found]!)
 }
 
 function escapeAttribute(text: string): string {
-  return text.replace(NOT_XML, '\ufffd').replace(/[&<>\r"\t\n]/g, found => IN_ATTRIBUTE[found]!)
+  return xmlText(text).replace(/[&<>\r"\t\n]/g, found => IN_ATTRIBUTE[found]!)
 }

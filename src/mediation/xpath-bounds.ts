@@ -2,6 +2,7 @@
  * Bounds the XPath library for documents that clients choose. Node sets keep each node once, without searching; a path
  * visits no node twice for one step; an evaluation ends after a time.
  */
+import { checkTime, threadCpuMs } from './flow-limits.ts'
 import type { DomNode } from './lazy-libraries.ts'
 import { MediationFault } from './mediation-fault.ts'
 
@@ -43,23 +44,37 @@ export interface XPathInternals {
   }
 }
 
-/** Work and time of the evaluation that this thread is in. Evaluations are synchronous. */
-const spent = { work: 0, endMs: 0 }
+/**
+ * The evaluation that this thread is in. Evaluations are synchronous. `work`: since the last look. `sinceCpuMs` -1: not
+ * known yet.
+ */
+const running = { isLimited: false, work: 0, limitMs: EVALUATION_MS, endMs: 0, sinceCpuMs: -1 }
 
-/** Runs one evaluation. Throws MediationFault where it takes too long. `limitMs`: for tests. */
+/** Runs one evaluation. Throws MediationFault where it computes for too long. `limitMs`: for tests. */
 export function withinTime<T>(evaluate: () => T, limitMs = EVALUATION_MS): T {
-  spent.work = 0
-  spent.endMs = performance.now() + limitMs
-  return evaluate()
+  Object.assign(running, { isLimited: true, limitMs, endMs: performance.now() + limitMs, sinceCpuMs: -1 })
+  try {
+    return evaluate()
+  } finally {
+    running.isLimited = false
+  }
 }
 
-function spend(work: number): void {
-  spent.work += work
-  if (spent.work < WORK_PER_LOOK) return
-  spent.work = 0
-  if (performance.now() <= spent.endMs) return
+/** Counts work. Throws LimitReached where the flow computes for too long, MediationFault where the evaluation does. */
+export function spend(work: number): void {
+  running.work += work
+  if (running.work < WORK_PER_LOOK) return
+  running.work = 0
+  checkTime()
+  if (!running.isLimited || !isOver()) return
   const cause = `an XPath expression takes more than ${EVALUATION_MS} ms on this message`
   throw new MediationFault({ code: TOO_LONG, message: 'The mediation of the message took too long', cause })
+}
+
+/** A thread that gets little processor time has not computed. */
+function isOver(): boolean {
+  if (running.sinceCpuMs === -1) running.sinceCpuMs = threadCpuMs()
+  return performance.now() > running.endMs && threadCpuMs() - running.sinceCpuMs > running.limitMs
 }
 
 /** Replaces functions of the library; once per thread. */

@@ -8,17 +8,16 @@ import { type Message, type Payload, type ReadScope, SCOPE_PREFIXES } from './me
 import { environmentReader } from './outer-values.ts'
 import { jsonView, payloadElement } from './json-xml.ts'
 import { envelope, soapVersion } from './soap.ts'
-import { type DomNode, domLibrary, type XPathValue, xpathLibrary } from './lazy-libraries.ts'
+import { type DomNode, type XPathValue, xpathLibrary } from './lazy-libraries.ts'
 import { MediationFault } from './mediation-fault.ts'
 import { digitsOf, type Json, numberOf, textOf, type Value, valueOfJson } from './value.ts'
-import { withinTime } from './xpath-bounds.ts'
+import { spend, withinTime } from './xpath-bounds.ts'
+import { domOf } from './xml-dom.ts'
 import {
   ARRAY_TARGET,
   JSON_ARRAY_TARGET,
   element,
   elementsOf,
-  selfContained,
-  writeDocument,
   type XmlChild,
   type XmlElementNode,
   type XmlNode,
@@ -140,29 +139,19 @@ export function documentRoot(payload: Payload | null): DomNode {
 
 function parsedRoot(tree: XmlElementNode): DomNode {
   requireRoom(tree)
-  const { DOMParser } = domLibrary()
-  // Without a handler the library logs to the console.
-  return new DOMParser({ onError: () => undefined }).parseFromString(writeDocument(tree), 'text/xml').firstChild!
+  return domOf(tree)
 }
 
-/** Heap of a node of the library with its text, and of an attribute. */
+/** Heap of a node with its text, and of what an expression makes of it. */
 const NODE_BYTES = 1000
-/** Declarations times the elements that have some: the library copies all of them for each such element. */
-const COPIED_MAX = 5_000_000
 
-/** Throws MediationFault where the library would need more memory or time for a document than there is. */
+/** Throws MediationFault where there is no memory for a document. */
 function requireRoom(tree: XmlElementNode): void {
-  let [nodes, declarations, declaring] = [0, 0, 0]
+  let nodes = 0
   const pending: XmlElementNode[] = [tree]
   for (let node = pending.pop(); node !== undefined; node = pending.pop()) {
-    const own = node.attributes.filter(([name]) => name.startsWith('xmlns')).length
     nodes += 1 + node.attributes.length + node.children.length
-    declarations += own
-    if (own > 0) declaring++
     for (const child of elementsOf(node)) pending.push(child)
-  }
-  if (declarations * declaring > COPIED_MAX) {
-    throw new MediationFault({ code: 102521, message: 'The payload has too many namespace declarations' })
   }
   if (!hasHeapRoom(nodes * NODE_BYTES)) {
     const cause = 'an XPath expression needs more memory for this message than the worker has left'
@@ -238,10 +227,16 @@ function nodesOf(value: XPathValue): readonly DomNode[] | undefined {
 
 const ELEMENT = 1
 
+/** The tree of a node with the declarations that it needs from outside, so that it can be moved. Parts are shared. */
 export function treeOf(node: DomNode): XmlNode {
-  if (node.nodeType !== ELEMENT) return node.nodeValue ?? ''
-  // The library knows the default namespace by an empty prefix, not by null as DOM says.
-  return selfContained(plainTree(node, 1), prefix => node.lookupNamespaceURI(prefix) ?? undefined)
+  const { tree, height = 0, undeclared = new Set<string>() } = node
+  if (tree === undefined) return node.nodeValue ?? ''
+  if (height > DEPTH_MAX) throw tooDeep()
+  spend(1 + undeclared.size)
+  const declarations = Array.from(undeclared, prefix => {
+    return [prefix === '' ? 'xmlns' : `xmlns:${prefix}`, node.lookupNamespaceURI(prefix) ?? ''] as const
+  }).filter(([, namespace]) => namespace !== '')
+  return declarations.length === 0 ? tree : { ...tree, attributes: [...declarations, ...tree.attributes] }
 }
 
 /** An edit of a node of a document. */

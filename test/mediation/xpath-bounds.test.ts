@@ -2,7 +2,10 @@
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
-import { type DomNode, domLibrary, type XPathValue, xpathLibrary } from '../../src/mediation/lazy-libraries.ts'
+import { type DomNode, type XPathValue, xpathLibrary } from '../../src/mediation/lazy-libraries.ts'
+import { DEFAULT_LIMITS } from '../../src/mediation/formats/body-limits.ts'
+import { parseXmlText } from '../../src/mediation/formats/xml-reader.ts'
+import { domOf } from '../../src/mediation/xml-dom.ts'
 import { withinTime } from '../../src/mediation/xpath-bounds.ts'
 
 const PATHS = [
@@ -40,7 +43,7 @@ function unboundedLibrary(): ReturnType<typeof xpathLibrary> {
 }
 
 function rootOf(xml: string): DomNode {
-  return new (domLibrary().DOMParser)({ onError: () => undefined }).parseFromString(xml, 'text/xml').firstChild!
+  return domOf(parseXmlText(xml, DEFAULT_LIMITS))
 }
 
 function evaluate(library: ReturnType<typeof xpathLibrary>, path: string, node: DomNode, limitMs?: number): XPathValue {

@@ -52,19 +52,19 @@ const COUNTS = `<property name="n" expression="count(//*//*)"/>
   <property name="X-N" expression="get-property('n')" scope="transport"/>`
 const XML = [['Content-Type', 'application/xml']] as const
 
-test('a document that XPath has no memory or no time for is a fault with a code', async t => {
+test('a document that XPath has no memory for is a fault, and one with many declarations is read', async t => {
   const worker = await startWorker(t, { request: COUNTS }, SMALL_HEAP)
   const declared = Array.from({ length: 3000 }, (_, at) => `xmlns:a${at}="u${at}"`).join(' ')
-  for (const [body, code] of [
-    [`<r>${'<a/>'.repeat(60_000)}</r>`, NO_ROOM],
-    [`<r ${declared}>${'<a xmlns:b="c"/>'.repeat(3000)}</r>`, 102521],
+  const result = await worker.run({ fields: XML, body: json(`<r>${'<a/>'.repeat(60_000)}</r>`) })
+  assert.ok(result.kind === 'faults', result.kind)
+  assert.equal(result.fault.code, NO_ROOM)
+  for (const [body, count] of [
+    [`<r ${declared}>${'<a xmlns:b="c"/>'.repeat(3000)}</r>`, '3002'],
+    ['<r><a/></r>', '3'],
   ] as const) {
-    const result = await worker.run({ fields: XML, body: json(body) })
-    assert.ok(result.kind === 'faults', result.kind)
-    assert.equal(result.fault.code, code)
+    const { fields } = messageOf(await worker.run({ fields: XML, body: json(body) }))
+    assert.deepEqual(fields.at(-1), ['X-N', count])
   }
-  const { fields } = messageOf(await worker.run({ fields: XML, body: json('<r><a/></r>') }))
-  assert.deepEqual(fields.at(-1), ['X-N', '3'])
 })
 
 const SLOW = `<property name="p" expression="json-eval($.a)"/>

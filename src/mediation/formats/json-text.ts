@@ -138,9 +138,11 @@ function isInexact(source: string): boolean {
     .replace(/[eE].*$/, '')
     .replace(/[-.]/g, '')
     .replace(/^0+/, '')
-    .replace(/0+$/, '')
-  if (digits === '') return source.startsWith('-')
-  return digits.length > SAFE_DIGITS || !Number.isFinite(value) || value === 0 || Math.abs(value) < 1e-300
+  let end = digits.length
+  // A pattern would begin anew at each zero.
+  while (end > 0 && digits[end - 1] === '0') end--
+  if (end === 0) return source.startsWith('-')
+  return end > SAFE_DIGITS || !Number.isFinite(value) || value === 0 || Math.abs(value) < 1e-300
 }
 
 const QUOTE = 0x22

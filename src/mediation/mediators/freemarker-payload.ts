@@ -15,7 +15,7 @@ import { MALFORMED, tooLong } from '../property-type.ts'
 import { firstOfBody, soapVersion } from '../soap.ts'
 import type { TaskServices } from '../task-calls.ts'
 import { markupOf, textOf, type Value } from '../value.ts'
-import { elementsOf, textWithin, writeXml, type XmlNode } from '../xml-tree.ts'
+import { nodeWriter, elementsOf, textWithin, writeXml, type XmlNode } from '../xml-tree.ts'
 
 type Media = 'json' | 'xml' | 'text'
 
@@ -153,7 +153,7 @@ function dataOf(message: Message, env: Environment, media: Media, args: () => re
 
 /** As on the reference platform, properties are texts. */
 function propertyText(value: Value): string {
-  return typeof value === 'object' && value.kind === 'xml' ? value.nodes.map(writeXml).join('') : textOf(value)
+  return typeof value === 'object' && value.kind === 'xml' ? value.nodes.map(nodeWriter()).join('') : textOf(value)
 }
 
 /** Variables keep their types. */

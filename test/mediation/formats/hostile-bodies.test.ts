@@ -233,3 +233,8 @@ test('names that objects inherit are members like others', () => {
   const text = '{"__proto__":{"a":1},"constructor":2}'
   assert.equal(shown(build(text, 'application/json')), `json ${text}`)
 })
+
+test('a number with a million zeros between its digits is read in linear time', () => {
+  const text = `[1${'0'.repeat(1_000_000)}1]`
+  assert.equal(shown(build(text, 'application/json', '', { limits: { nameLength: 2_000_000 } })), `json ${text}`)
+})
