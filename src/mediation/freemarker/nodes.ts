@@ -1,5 +1,5 @@
 /** Nodes of XML in templates: children by name, attributes as `@name`, and what built-ins read of them. */
-import { declared, isElement, localName, prefixOf, textWithin, writeXml, type XmlElementNode } from '../xml-tree.ts'
+import { isElement, localName, prefixOf, textWithin, writeXml, type XmlElementNode } from '../xml-tree.ts'
 
 /** Namespaces by the prefixes of the template (`<#ftl ns_prefixes>`); `D` is that of names without a prefix. */
 export type Prefixes = ReadonlyMap<string, string>
@@ -22,6 +22,8 @@ export function isKeyOfNodes(key: string): boolean {
   return NAME.test(key.startsWith('@') ? key.slice(1) : key)
 }
 
+const NO_DECLARATIONS: ReadonlyMap<string, string> = new Map()
+
 export class NodeValue {
   readonly type: NodeType
   readonly parent: NodeValue | null
@@ -32,6 +34,12 @@ export class NodeValue {
   readonly #text: string
   readonly #context: NodeContext
   #children: readonly NodeValue[] | null = null
+  /** Place among the children of the parent. */
+  #at = -1
+  /** Namespaces that the element declares, by prefix: a client chooses how many attributes it has. */
+  #declared: ReadonlyMap<string, string> | null = null
+  /** Children that a template has asked for, by name: a loop may ask for them in each turn. */
+  #named: Map<string, NodeValue | NodeList | undefined> | null = null
 
   private constructor(
     type: NodeType,
@@ -62,10 +70,19 @@ export class NodeValue {
     const prefix = prefixOf(this.qualifiedName)
     if (this.type === 'attribute' && prefix === '') return ''
     for (let node: NodeValue | null = this; node !== null; node = node.parent) {
-      const found = node.type === 'element' ? declared(node.element!, prefix) : undefined
+      const found = node.#declarations().get(prefix)
       if (found !== undefined) return found
     }
     return ''
+  }
+
+  #declarations(): ReadonlyMap<string, string> {
+    if (this.type !== 'element') return NO_DECLARATIONS
+    if (this.#declared === null) {
+      const own = this.element!.attributes.filter(([name]) => name === 'xmlns' || name.startsWith('xmlns:'))
+      this.#declared = own.length === 0 ? NO_DECLARATIONS : new Map(own.map(([name, uri]) => [name.slice(6), uri]))
+    }
+    return this.#declared
   }
 
   /** The text of a node; undefined for a document, and for an element that holds elements. */
@@ -84,10 +101,12 @@ export class NodeValue {
     if (this.element === null) return []
     const own = this.type === 'document' ? [this.element] : this.element.children
     this.#context.visits(own.length)
-    return own.flatMap(child => {
+    const nodes = own.flatMap(child => {
       if (typeof child === 'string') return [this.#child('text', null, '', child)]
       return isElement(child) ? [this.#child('element', child, child.name, '')] : []
     })
+    for (const [at, node] of nodes.entries()) node.#at = at
+    return nodes
   }
 
   #child(type: NodeType, element: XmlElementNode | null, name: string, value: string): NodeValue {
@@ -109,16 +128,16 @@ export class NodeValue {
 
   /** The sibling before (-1) or behind (1) this one. */
   sibling(step: number): NodeValue | undefined {
-    const siblings = this.type === 'attribute' ? [] : (this.parent?.children ?? [])
-    this.#context.spend(siblings.length)
-    const at = siblings.indexOf(this)
-    return at === -1 ? undefined : siblings[at + step]
+    return this.#at === -1 ? undefined : this.parent?.children[this.#at + step]
   }
 
   /** Elements with the name among the children, or attributes: one node is that node, others are a list. */
   get(name: string): NodeValue | NodeList | string | undefined {
     if (name.startsWith('@@') && name !== '@@') return this.#special(name)
-    return oneOf(this.#found(name), this.#context)
+    if (name.startsWith('@') || name.includes('*')) return oneOf(this.#found(name), this.#context)
+    this.#named ??= new Map()
+    if (!this.#named.has(name)) this.#named.set(name, oneOf(this.#found(name), this.#context))
+    return this.#named.get(name)
   }
 
   #found(name: string): readonly NodeValue[] {

@@ -99,10 +99,31 @@ const NAMESPACES: readonly (readonly [template: string, output: string])[] = [
   ['<#ftl ns_prefixes={"o": "urn:b"}>${doc.o\\:order.o\\:id.@o\\:k} ${doc["o:order"]["o:id"]["@b:k"]}', 'v v'],
   ['${doc.order?size} ${doc["b:order"]?size} ${doc.*.*?size} ${doc.*?node_namespace}', '0 0 2 urn:b'],
 ]
-// biome-ignore-end lint/suspicious/noTemplateCurlyInString: templates
 
 for (const [template, output] of NAMESPACES) {
   test(`${template} is ${output}`, () => {
     assert.equal(renderedOf(template, NAMESPACED), output)
   })
 }
+
+const MANY = 100_000
+
+test('a loop that asks for all children in each turn, and for siblings, looks at each child once', () => {
+  const root = e(
+    'r',
+    Array.from({ length: MANY }, () => e('a', [])),
+  )
+  const turn = '<#if doc.r.a?size == 1 || !(a?next_sibling)??>${doc.r.a?size?c}</#if>'
+  assert.equal(renderedOf(`<#list doc.r.a as a>${turn}</#list>`, root), String(MANY))
+})
+
+test('attributes of an element are no work for the names of its children', () => {
+  const attributes = Array.from({ length: MANY }, (_, at) => [`a${at}`, ''] as const)
+  const root = e(
+    'r',
+    Array.from({ length: MANY }, () => e('a', [])),
+    attributes,
+  )
+  assert.equal(renderedOf('${doc.r.a?size?c}', root), String(MANY))
+})
+// biome-ignore-end lint/suspicious/noTemplateCurlyInString: templates
