@@ -18,6 +18,11 @@ const LENGTH_PER_STEP = 256
 const ERRORS_MAX = 1000
 /** Steps after which a check remembers: short checks cost nothing more. */
 const STEPS_BEFORE_MEMORY = 4096
+/**
+ * Steps of a call whose outcome is remembered. A cheaper call is as fast as a look into the memory, and a message may
+ * hold a million small objects.
+ */
+const STEPS_REMEMBERED = 32
 /** Errors that are remembered of one value. */
 const REMEMBERED_ERRORS_MAX = 100
 
@@ -59,16 +64,17 @@ export const checkSteps = {
     return errors.concat(further.slice(0, Math.max(1, ERRORS_MAX - errors.length)))
   },
 
-  /** Wraps a function of Ajv: a long check calls it once for each object and list. */
+  /** Wraps a function of Ajv: a long check calls it once for each object and list that takes many steps. */
   once(validate: Validate): Validate {
     const wrapper: Validate = (data, context) => {
       if (running.taken < STEPS_BEFORE_MEMORY || !isRemembered(data, context)) return validate(data, context)
-      const known = outcomesOf(wrapper)
-      const earlier = known.get(data)
+      const earlier = outcomes.get(wrapper)?.get(data)
       if (earlier !== undefined && earlier.instancePath === context?.instancePath) return recalled(wrapper, earlier)
+      const before = stepsTaken()
       const isValid = validate(data, context)
+      if (stepsTaken() - before < STEPS_REMEMBERED) return isValid
       const { errors, evaluated } = wrapper
-      known.set(data, {
+      outcomesOf(wrapper).set(data, {
         instancePath: context?.instancePath,
         isValid,
         errors: errors?.slice(0, REMEMBERED_ERRORS_MAX) ?? null,
@@ -78,6 +84,10 @@ export const checkSteps = {
     }
     return wrapper
   },
+}
+
+function stepsTaken(): number {
+  return running.taken + STEPS_PER_LOOK - running.steps
 }
 
 /** With dynamic anchors a function finds different things where it is called from different places. */

@@ -209,6 +209,16 @@ test('D926: what a long check remembers is right for names that alternatives hav
   }
 })
 
+test('D926: a long list of small objects leaves nothing to remember', t => {
+  const item = { properties: { a: { $ref: '#/$defs/part' } } }
+  const contract = new ContractSchemas({ A: { items: { $ref: '#/$defs/item' } }, item, part: { type: 'object' } })
+  const list = Array.from({ length: 20_000 }, () => ({ a: {} }))
+  assert.deepEqual(contract.violations('A', [], 'body'), [])
+  const remembers = t.mock.method(Map.prototype, 'set')
+  assert.deepEqual(contract.violations('A', list, 'body'), [])
+  assert.ok(remembers.mock.callCount() < 10, `${remembers.mock.callCount()}`)
+})
+
 test('D880: a check that compares a long list very often ends with 102542, and the next check is right', () => {
   const allOf = Array.from({ length: 1000 }, () => ({ uniqueItems: true }))
   const check = compileSchema(JSON.stringify({ allOf }))
