@@ -70,9 +70,6 @@ export async function serve(
     })
     for (const signal of END_SIGNALS) process.off(signal, endAtOnce)
     const endReplaced = endOnSignals(node, ended.resolve, log)
-    void ended.promise.then(code => {
-      if (node.hasStuckThreads) endProcess(code)
-    })
     if (watch) node.watch()
     if (components.notice !== '') log.info(components.notice)
     if (components.runsGateway) {
@@ -96,9 +93,15 @@ export async function serve(
     if (error instanceof ConfigurationErrors) return refuse(error.errors)
     if (!EXPECTED.some(kind => error instanceof kind)) throw error
     writeLine('fatal', (error as Error).message)
-    return EXIT_FAILED
+    return endIfStuck(EXIT_FAILED, threads)
   }
-  return ended.promise
+  return endIfStuck(await ended.promise, threads)
+}
+
+/** Ends the process where threads are in calls of the system that do not end: `process.exit` would wait for them. */
+function endIfStuck(code: number, { reactors, control }: Pick<NodeOptions, 'reactors' | 'control'>): number {
+  if (reactors.hasStuck || control.isStuck) endProcess(code)
+  return code
 }
 
 function refuse(errors: readonly Diagnostic[]): number {

@@ -359,12 +359,6 @@ export class Node {
     return snapshotMetrics(this.#parts.shared.metrics).counts.requests
   }
 
-  /** Threads are in calls of the system that do not end: `process.exit` would wait for them. */
-  get hasStuckThreads(): boolean {
-    const { reactors, control } = this.#options
-    return reactors.hasStuck || control.isStuck
-  }
-
   /** Ends at once. */
   abort(): void {
     const { reactors, control } = this.#options

@@ -8,7 +8,7 @@ import { after, afterEach, test } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { dial, home, leave, start } from '../harness/operator.ts'
 import type { Peer } from '../harness/peers.ts'
-import { freePort, type RunningGateway } from '../harness/program.ts'
+import { freePort, LAUNCHER, Program, type RunningGateway } from '../harness/program.ts'
 import { takeResponse } from '../harness/responses.ts'
 import { silentPipe } from '../harness/silent-pipe.ts'
 
@@ -218,6 +218,19 @@ test('a handler in a call of the system that never ends costs its reactor, and t
   for (let at = 0; at < 20; at++) assert.equal(await ask(await dial(gateway)), 200)
   gateway.program.signal('SIGTERM')
   assert.equal((await gateway.program.exited).code, 0)
+})
+
+test('D911: a handler in a call of the system that never ends while it loads fails the start, which ends', async t => {
+  const at = home()
+  writeFileSync(join(at.path, 'h.mjs'), `process.loadEnvFile(${JSON.stringify(silentPipe(t))})`)
+  writeFileSync(
+    join(at.path, 'deployment.toml'),
+    'enabled_global_handlers = ["h"]\n[[synapse_handlers]]\nname = "h"\nclass = "h.mjs"\n',
+  )
+  const program = new Program(process.execPath, [LAUNCHER, 'start', '--home', at.path])
+  t.after(() => program.kill())
+  await program.err.until(/has not started within .* a call of the system that does not return/)
+  assert.deepEqual(await program.exited, { code: 1, signal: null })
 })
 
 /** [where the function is from, its name, a call of it, the phase that calls it, status of the exchange] */
