@@ -63,6 +63,8 @@ export class ReactorPool {
   #openChannel: PoolOwner['openChannel']
   /** By reactor: its listening sockets, by descriptor and what it stood for. */
   readonly #listening = new Map<number, ReadonlyMap<number, string>>()
+  /** Another process has the listening sockets too. */
+  sharesSockets = false
   /** Changes that a reactor has refused. */
   #owed = NO_CHANGES
 
@@ -219,6 +221,8 @@ export class ReactorPool {
 
   /** New connections go to the replacement: the sockets of a stuck reactor would take their share of them (D911). */
   #stopListening(reactor: number): void {
+    // A process that has taken over accepts what comes.
+    if (this.sharesSockets) return
     for (const [fd, object] of this.#listening.get(reactor) ?? []) {
       if (object !== '' && openObject(fd) === object) shutDown(fd)
     }

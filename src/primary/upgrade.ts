@@ -37,11 +37,13 @@ const ANSWER_MS = 50
  * CommandRefused: then the node goes on as before.
  */
 export async function replaceNode(program: SuccessorProgram, node: UpgradedNode): Promise<{ readonly pid: number }> {
-  const { control, log } = node
+  const { reactors, control, log } = node
   let successor: Successor | null = null
   let isListening = true
   try {
-    successor = new Successor(program, await socketsOf(node), node.inherited)
+    const sockets = await socketsOf(node)
+    reactors.sharesSockets = true
+    successor = new Successor(program, sockets, node.inherited)
     await successor.until('loaded')
     node.quiesce()
     isListening = control === null
@@ -50,6 +52,7 @@ export async function replaceNode(program: SuccessorProgram, node: UpgradedNode)
     await successor.until('serving')
   } catch (error) {
     successor?.kill()
+    reactors.sharesSockets = false
     if (!(error instanceof HandoverFailed)) log.error({ CAUSE_OF_ERROR: String(error) }, 'upgrade failed')
     // A replacement of the thread listens again.
     if (!isListening) control?.kill()

@@ -1,6 +1,8 @@
 /** Reactors that do not start, hang or die, and the results of calls to them. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { readdirSync, unlinkSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename } from 'node:path'
 import { test } from 'node:test'
@@ -29,6 +31,7 @@ function poolOf(
   limits: Partial<PoolLimits> = {},
   apis: readonly ApiPlan[] = [],
   pipe: string = '',
+  fds: readonly number[] = [],
 ) {
   const code = `
     import { parentPort } from 'node:worker_threads'
@@ -59,6 +62,7 @@ function poolOf(
       process.exit()
     }
     if (step === 'die') setTimeout(() => process.exit(), 20)
+    if (step === 'block') parentPort.postMessage({ kind: 'listening', fds: plan.fds })
     if (step === 'block') setTimeout(() => readFileSync(plan.pipe), 20)
     if (step === 'spin') setTimeout(() => { for (;;); }, 20)`
   const plan = {
@@ -77,6 +81,7 @@ function poolOf(
     steps,
     spawned,
     pipe,
+    fds,
   }
   Atomics.store(spawned, 0, 0)
   const replaced = Promise.withResolvers<string>()
@@ -202,6 +207,24 @@ test('a reactor in a call of the system that does not return is replaced, and th
   await pool.drain(1000)
   assert.equal(Atomics.load(spawned, 0), 2)
 })
+
+for (const sharesSockets of [false, true]) {
+  const what = sharesSockets ? 'leaves sockets that a successor has' : 'listens no more'
+  test(`D911: a stuck reactor ${what}`, async t => {
+    const server = createServer(socket => socket.end('here')).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.after(() => server.close())
+    const { fd } = (server as unknown as { readonly _handle: { readonly fd: number } })._handle
+    const { pool, start, replaced } = poolOf(['block', 'listen'], STUCK, [], silentPipe(t), [fd])
+    t.after(() => pool.abort())
+    pool.sharesSockets = sharesSockets
+    await start()
+    await replaced
+    const client = connect((server.address() as AddressInfo).port, '127.0.0.1')
+    const outcome = await once(client, 'data').then(String, ({ code }: NodeJS.ErrnoException) => code)
+    assert.equal(outcome, sharesSockets ? 'here' : 'ECONNREFUSED')
+  })
+}
 
 test('reactors that get stuck one after the other are fatal', async t => {
   const { pool, start, fatal, causes } = poolOf(['block'], STUCK, [], silentPipe(t))
