@@ -74,17 +74,21 @@ const DOT_SEGMENT = /(?:^|[/\\])\.{1,2}(?=$|[/\\;])/
  */
 export function targetOf(text: string): string {
   const encoded = text.toWellFormed().replace(NOT_IN_TARGET, encodeURIComponent).replace(UNFINISHED_ESCAPE, '%25')
-  let [path = ''] = encoded.split('?', 1)
-  let hasDots = DOT_SEGMENT.test(path)
-  for (let decoding = 0; decoding < DECODINGS && !hasDots; decoding++) {
-    path = path.replace(ESCAPE, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
-    hasDots = DOT_SEGMENT.test(path)
-  }
-  if (hasDots) {
+  if (hasDotSegment(encoded)) {
     const cause = 'the path that a sequence has set has a dot segment'
     throw new MediationFault({ code: UNSENDABLE, message: 'Mediation failed', cause })
   }
   return encoded === '' || encoded.startsWith('?') ? encoded : `/${encoded.replace(/^\/+/, '')}`
+}
+
+/** Tells whether the path of a target has a dot segment, also an escaped one. */
+export function hasDotSegment(target: string): boolean {
+  let [path = ''] = target.split('?', 1)
+  for (let decoding = 0; decoding < DECODINGS; decoding++) {
+    if (DOT_SEGMENT.test(path)) return true
+    path = path.replace(ESCAPE, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+  }
+  return DOT_SEGMENT.test(path)
 }
 
 /** A sequence has made a message that cannot be sent. */

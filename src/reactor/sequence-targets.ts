@@ -4,6 +4,7 @@
  */
 import { LRUCache } from 'lru-cache'
 import { ProxyChoice } from '../config/proxy-choice.ts'
+import { hasDotSegment } from '../mediation/field-rules.ts'
 import type { CacheUsage } from '../runtime/cache-usage.ts'
 import type { EndpointPlan, EndpointsPlan, SequenceAddressPlan, SequenceEndpointsPlan } from '../plan/reactor-plan.ts'
 import type { TransferredMessage } from '../mediation/worker-task.ts'
@@ -36,6 +37,7 @@ interface BuiltEndpoint {
   readonly tokens: TokenSource | null
 }
 
+const DOT_SEGMENT = 'the path that a message makes has a dot segment'
 /** Addresses that messages chose, kept with their idle connections. */
 const DYNAMIC_MAX = 128
 const URL_CHARS_MAX = 8192
@@ -109,16 +111,17 @@ export class SequenceTargets implements SequenceEndpoints {
     switch (address.kind) {
       case 'urls': {
         const { pieces, endpoints } = address
-        const path = pieces === undefined ? appended : joinTargets(expand(pieces, message), appended)
+        const own = pieces === undefined ? '' : expand(pieces, message)
+        if (hasDotSegment(own)) return DOT_SEGMENT
+        const path = pieces === undefined ? appended : joinTargets(own, appended)
         return { target: target!, secured: endpoints.endpoints[0]!.route.secured, method, path }
       }
-      case 'template':
-        return {
-          target: target!,
-          secured: address.endpoint.route.secured,
-          method,
-          path: joinTargets(expand(address.pieces, message), appended),
-        }
+      case 'template': {
+        const own = expand(address.pieces, message)
+        if (hasDotSegment(own)) return DOT_SEGMENT
+        const { secured } = address.endpoint.route
+        return { target: target!, secured, method, path: joinTargets(own, appended) }
+      }
       default:
         return this.#resolveDynamic(name, method, address, message, appended)
     }
@@ -139,7 +142,9 @@ export class SequenceTargets implements SequenceEndpoints {
     if (parts === null || origin === null) return 'the destination is not an http or https URL'
     const rest = parts[3]!
     // <rewrite> with a host has put path and query of the message into the destination.
-    const path = pieces === null && rest === appended ? rest : joinTargets(rest, appended)
+    const isOfMessage = pieces === null && rest === appended
+    if (!isOfMessage && hasDotSegment(rest)) return DOT_SEGMENT
+    const path = isOfMessage ? rest : joinTargets(rest, appended)
     const key = `${name} ${origin.origin}`
     const kept = this.#dynamic.get(key)
     if (kept === undefined) this.#misses++

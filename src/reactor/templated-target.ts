@@ -2,17 +2,15 @@
  * Endpoints of an API with variables in the path of their URL: `http://backend/{uri.var.id}/details`. Fills the path
  * in, and sends the request to the endpoints themselves. Other APIs have no such target in front of theirs.
  */
+import { hasDotSegment } from '../mediation/field-rules.ts'
 import { templateVariable } from '../mediation/request-variables.ts'
 import type { TemplatePiece } from '../mediation/endpoint-plan.ts'
 import type { Failure, Target } from '../proxy/exchange/contract.ts'
 import type { Exchange } from '../proxy/exchange/exchange.ts'
 import { HeadEdit } from '../proxy/exchange/head-edit.ts'
+import { segmentOf } from '../proxy/mediated/sequence-endpoint.ts'
 
 const PREFIX = 'uri.var.'
-/** Characters beyond unreserved ones (RFC 3986 2.3) that encodeURIComponent leaves. */
-const LEFT_OVER = /[!'()*]/g
-/** "." or ".." as a segment (RFC 3986 5.2.4): a value must not leave the path of the endpoint. */
-const DOT_SEGMENT = /(?:^|\/)\.{1,2}(?=\/|$)/
 const UNSENDABLE: Failure = { base: 102532, state: 0, kind: 'transport', code: '', cause: '', status: 0 }
 
 export class TemplatedTarget implements Target {
@@ -35,14 +33,15 @@ export class TemplatedTarget implements Target {
     const own = exchange.canonicalTarget.slice(exchange.backendPathAt)
     let path = ''
     for (const piece of this.#pieces) {
-      const value = typeof piece === 'string' ? piece : segmentOf(variableOf(exchange, piece.name))
+      const value = typeof piece === 'string' ? piece : segmentOf(variableOf(exchange, piece.name).toWellFormed())
       if (value === '') {
         fail(exchange, `the variable ${(piece as { readonly name: string }).name} of the endpoint has no value`)
         return
       }
       path += value
     }
-    if (DOT_SEGMENT.test(path)) {
+    // A value must not leave the path of the endpoint.
+    if (hasDotSegment(path)) {
       fail(exchange, 'a variable of the endpoint makes a dot segment')
       return
     }
@@ -73,12 +72,6 @@ function variableOf({ mediation, resource, api, canonicalTarget, backendPathAt }
   const own = canonicalTarget.slice(backendPathAt)
   const found = resource === null ? undefined : templateVariable(resource.template, own, variable)
   return found ?? (api === null ? undefined : templateVariable(api.path, canonicalTarget, variable)) ?? ''
-}
-
-function segmentOf(value: string): string {
-  return encodeURIComponent(value.toWellFormed()).replace(LEFT_OVER, found => {
-    return `%${found.charCodeAt(0).toString(16).toUpperCase()}`
-  })
 }
 
 function fail(exchange: Exchange, cause: string): void {

@@ -475,6 +475,27 @@ test('send to an endpoint whose path is longer than the room for edits is the fa
   assert.deepEqual([status, JSON.parse(body).fault?.code, backend.received.length], [500, 102532, 0])
 })
 
+for (const [value, template] of [
+  ['..', '/in/{uri.var.it}/x'],
+  ['../../x', '/in/{uri.var.it}'],
+  ['%2e%2e/x', '/in/{+uri.var.it}'],
+] as const) {
+  for (const [mediator, code] of [
+    ['send', 102532],
+    ['call', 102551],
+  ] as const) {
+    test(`D894: <${mediator}> to ${template} with ${value} of a client is the fault ${code}`, async t => {
+      const backend = await startBackend(t, {})
+      const url = `http://127.0.0.1:${backend.port}${template}`
+      const request = `<property name="uri.var.it" expression="$trp:X-It"/>
+        <${mediator}><endpoint><http uri-template="${url}"/></endpoint></${mediator}>`
+      const { ask } = await startCalls(t, { request }, backend.port)
+      const [status, body] = await ask('GET /a/x', '', `X-It: ${value}\r\n`)
+      assert.deepEqual([status, JSON.parse(body).fault?.code, backend.received.length], [500, code, 0])
+    })
+  }
+}
+
 test('every status of a backend is a response, no fault', async t => {
   const backend = await startBackend(t, { '/no': says(503, '{"no":1}') })
   const { ask } = await startCalls(t, { request: `${callTo(backend.port, '/no')}<respond/>` }, backend.port)

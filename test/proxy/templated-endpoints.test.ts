@@ -12,6 +12,8 @@ const TEMPLATE = '/v-{uri.var.id}/details'
 const READS_BODY = '<property name="b" expression="json-eval($.a)"/>'
 const BARE = '<property name="REST_URL_POSTFIX" scope="axis2" action="remove"/>'
 const SET = '<property name="uri.var.id" expression="$trp:X-Id"/>'
+/** The value alone, behind `v-`, is no dot segment. */
+const SET_WHOLE = '<property name="uri.var.id" expression="fn:concat(\'x/\', $trp:X-Id)"/>'
 const ACCEPTED = '<property name="FORCE_SC_ACCEPTED" value="true" scope="axis2"/>'
 
 /** [what, flows, target and lines of the client, path that the backend gets; a number: status of the client]. */
@@ -31,6 +33,9 @@ const ROWS: readonly (readonly [what: string, FlowTexts, target: string, lines: 
         '/base/v-x%2Fy%3Fz/details',
       ],
       ['a property without a value', { request: SET + more }, '/items/7', '', 500],
+      ...['..', '../../x', '..\\x', 'a/../../x', '%2e%2e/x', '..;x'].map((value): (typeof ROWS)[number] => {
+        return [`a value ${value}`, { request: SET_WHOLE + more }, '/items/7', `X-Id: ${value}\r\n`, 500]
+      }),
       ['a value beyond a head', { request: SET + more }, '/items/7', `X-Id: ${'"'.repeat(3000)}\r\n`, 500],
     ]),
     ['a response flow', { response: READS_BODY }, '/items/7', '', '/base/v-7/details/items/7'],

@@ -79,13 +79,14 @@ export function expand(pieces: readonly TemplatePiece[], message: TransferredMes
     if (typeof piece === 'string') text += piece
     else {
       const value = textOf(source.get('default', piece.name)).toWellFormed()
-      text += piece.keeps ? reserved(value) : simple(value)
+      text += piece.keeps ? reserved(value) : segmentOf(value)
     }
   }
   return text
 }
 
-function simple(value: string): string {
+/** The value of a variable, percent-encoded, for one segment. Throws for a lone surrogate. */
+export function segmentOf(value: string): string {
   return encodeURIComponent(value).replace(LEFT_OVER, found => `%${found.charCodeAt(0).toString(16).toUpperCase()}`)
 }
 
