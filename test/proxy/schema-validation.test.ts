@@ -107,6 +107,10 @@ paths:
     post:
       requestBody: {content: {application/json: {schema: {$ref: "#/components/schemas/Tree"}}}}
       responses: {"2XX": {description: ok}}
+  /lists:
+    post:
+      requestBody: {content: {application/json: {schema: {allOf: [${Array(400).fill('{uniqueItems: true}').join()}]}}}}
+      responses: {"2XX": {description: ok}}
 components:
   schemas:
     Node:
@@ -216,7 +220,7 @@ const shared = sharedBySuite(async owner => {
     apis.said.filter(line => !line.includes('/open/')),
     [],
   )
-  const paths = ['/pets', '/pets/1', '/pets/7', '/pets/mine', '/items/i1', '/form', '/a', '/trees']
+  const paths = ['/pets', '/pets/1', '/pets/7', '/pets/mine', '/items/i1', '/form', '/a', '/trees', '/lists']
   const backend = await startBackend(owner, Object.fromEntries(paths.map(path => [path, () => answer])))
   const plans = [...mediationsOf(apis)].map(([context, overrides]) => {
     return { context: `${context}/1`, port: backend.port, overrides }
@@ -264,12 +268,24 @@ test('every violation of a request is reported with place and rule; a valid requ
   }
 })
 
-test('D880: a body whose check takes 2^depth steps is 504 with 102542, and others are served meanwhile', async t => {
+test('D926: a body for whose alternatives a check would take 2^depth steps is 400 with its violations', async t => {
+  const { ask, backend } = await start(t)
+  const { status, body } = await ask(
+    'POST /many/1/trees',
+    JSON_LINE,
+    `${'{"of":'.repeat(40)}{"n":"x"}${'}'.repeat(40)}`,
+  )
+  assert.equal(status, 400, body)
+  assert.match(body, /"code":102560.*\/of\/n must be integer/)
+  assert.equal(backend.received.length, 0)
+})
+
+test('D880: a body whose check takes too long is 504 with 102542, and others are served meanwhile', async t => {
   const { ask, backend, gateway } = await start(t)
   const attacker = await connectPeer(gateway.port)
   t.after(() => attacker.destroy())
-  const deep = `${'{"of":'.repeat(40)}{"n":"x"}${'}'.repeat(40)}`
-  attacker.send(`POST /many/1/trees HTTP/1.1\r\nHost: h\r\n${JSON_LINE}Content-Length: ${deep.length}\r\n\r\n${deep}`)
+  const list = JSON.stringify(Array.from({ length: 100_000 }, (_, at) => [at]))
+  attacker.send(`POST /many/1/lists HTTP/1.1\r\nHost: h\r\n${JSON_LINE}Content-Length: ${list.length}\r\n\r\n${list}`)
   const refused = takeResponse(attacker)
   for (let count = 0; count < 20; count++) {
     assert.equal((await ask('POST /many/1/trees', JSON_LINE, '{"of":{"of":{"n":1}}}')).status, 200)
