@@ -25,6 +25,7 @@ interface NodeSet {
   nodes: DomNode[]
   size: number
   tree: object | null
+  stringForNode(node: DomNode): string
 }
 
 /** The parts of the library that are replaced. */
@@ -34,8 +35,11 @@ export interface XPathInternals {
     applyStep(step: Pick<Step, 'axis' | 'nodeTest'>, context: object, node: DomNode): DomNode[]
     applySteps(steps: readonly Step[], context: object, nodes: readonly DomNode[]): readonly DomNode[]
   }
+  readonly XBoolean: new (value: boolean) => object
   readonly XNodeSet: {
     readonly prototype: {
+      equals(this: NodeSet, other: object): object
+      notequal(this: NodeSet, other: object): object
       addArray(this: NodeSet, nodes: readonly DomNode[]): void
       toArray(this: NodeSet): DomNode[]
       first(this: NodeSet): DomNode | null
@@ -78,9 +82,10 @@ function isOver(): boolean {
 }
 
 /** Replaces functions of the library; once per thread. */
-export function boundXPath({ Step: { DESCENDANTORSELF }, PathExpr, XNodeSet: { prototype } }: XPathInternals): void {
+export function boundXPath({ Step: { DESCENDANTORSELF }, PathExpr, XNodeSet, XBoolean }: XPathInternals): void {
+  const { prototype } = XNodeSet
   const { applyStep, applySteps } = PathExpr
-  const { toArray, first, stringForNode } = prototype
+  const { toArray, first, stringForNode, equals, notequal } = prototype
   const counted = new WeakMap<object, Pick<Step, 'axis' | 'nodeTest'>>()
 
   PathExpr.applyStep = (step, context, node) => {
@@ -131,6 +136,25 @@ export function boundXPath({ Step: { DESCENDANTORSELF }, PathExpr, XNodeSet: { p
     spend(text.length)
     return text
   }
+
+  /** Two sets are compared by their texts, not each node with each node. One node ends where it finds its equal. */
+  const areLarge = (set: NodeSet, other: object): other is NodeSet => {
+    return other instanceof (XNodeSet as never) && set.size > 1 && (other as NodeSet).size > 1
+  }
+  prototype.equals = function (other) {
+    if (!areLarge(this, other)) return equals.call(this, other)
+    const texts = textsOf(this)
+    return new XBoolean(other.nodes.some(node => texts.has(other.stringForNode(node))))
+  }
+  prototype.notequal = function (other) {
+    if (!areLarge(this, other)) return notequal.call(this, other)
+    return new XBoolean(textsOf(this).union(textsOf(other)).size > 1)
+  }
+}
+
+/** Texts of nodes, each once. */
+function textsOf(set: NodeSet): Set<string> {
+  return new Set(set.nodes.map(node => set.stringForNode(node)))
 }
 
 /** Nodes of the document of the first one in its order; others, which are rare, behind them. */

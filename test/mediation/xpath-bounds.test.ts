@@ -27,6 +27,16 @@ const PATHS = [
   'sum(//@k)',
   'name(//b[4]/..)',
   '//a[. = //b]',
+  '//a = //b',
+  '//b = //a//b',
+  '//b = //@k',
+  '//b != //a//b',
+  '//@k != //@k',
+  '//b[. = "x"] != //b[. = "x"]',
+  '//zz = //b',
+  '//b != //zz',
+  '//b = "z"',
+  '//@k != 2',
 ]
 
 const NESTED = `<r>${'<a k="1"><b>x</b><a k="2"><b>y</b><b>z</b></a>t</a>'.repeat(20)}</r>`
@@ -70,15 +80,18 @@ test('every path has the value that the library alone gives it', () => {
 const DEEP = `${'<a>'.repeat(190)}${'</a>'.repeat(190)}`
 /** Enough for work in proportion to the nodes on a machine that is busy, and too little for its square. */
 const PATIENCE_MS = 10_000
+const NUMBERED = `<r>${Array.from({ length: 20_000 }, (_, at) => `<a>${at}</a><b>x${at}</b>`).join('')}</r>`
 const WIDE = `<r>${'<a><b/></a>'.repeat(20_000)}</r>`
 
 test('a path through a deep document and through many siblings takes no more than its nodes', () => {
-  const [deep, wide] = [rootOf(DEEP), rootOf(WIDE)]
+  const [deep, wide, numbered] = [rootOf(DEEP), rootOf(WIDE), rootOf(NUMBERED)]
   for (const [root, path, count] of [
     [deep, 'count(//*//*//*//*)', '187'],
     [wide, 'count(//*//*)', '40000'],
     [wide, 'count(//b)', '20000'],
     [wide, 'name((//b)[1]/..)', 'a'],
+    [numbered, '//a = //b', 'false'],
+    [wide, '//a != //b', 'false'],
   ] as const) {
     assert.equal(evaluate(xpathLibrary(), path, root, PATIENCE_MS).stringValue(), count, path)
   }
