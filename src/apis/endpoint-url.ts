@@ -14,6 +14,8 @@ export function urlViolation(url: string): Violation | undefined {
   return violation === undefined ? undefined : [violation[0], violation[1], maskCredentials(url)]
 }
 
+/** Stands for a variable while the rest of its URL is checked. */
+const SEGMENT = 'uri.var'
 const VARIABLE = /\{(uri\.var\.[\w.-]+)\}/g
 
 /** A URL with `{uri.var.NAME}` in its path, in two parts; null for another one. */
@@ -31,7 +33,11 @@ export function templateOf(url: string): { readonly base: string; readonly piece
 
 /** As `urlViolation`, of a URL that may have variables in its path. */
 export function templateViolation(url: string): Violation | undefined {
-  return urlViolation(templateOf(url) === null ? url : url.replace(VARIABLE, 'x'))
+  if (templateOf(url) === null) return urlViolation(url)
+  const violation = visibleUrlViolation(url.replace(VARIABLE, SEGMENT))
+  if (violation === undefined) return undefined
+  const [expected, remedy] = violation
+  return [expected, remedy.replaceAll(SEGMENT, '{uri.var.…}'), maskCredentials(url)]
 }
 
 function visibleUrlViolation(url: string): Violation | undefined {
