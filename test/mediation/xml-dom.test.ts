@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
+import { beginTurn } from '../../src/mediation/flow-limits.ts'
 import { DEFAULT_LIMITS } from '../../src/mediation/formats/body-limits.ts'
 import { parseXmlText } from '../../src/mediation/formats/xml-reader.ts'
 import type { DomNode } from '../../src/mediation/lazy-libraries.ts'
@@ -99,6 +100,7 @@ test('a tree that moves takes the declarations from outside with it', () => {
 })
 
 test('declarations are not copied for each element that has some', () => {
+  beginTurn()
   const declarations = Array.from({ length: 100_000 }, (_, at) => [`xmlns:a${at}`, `u${at}`] as const)
   const children = Array.from({ length: 100_000 }, (_, at) => element(`a${at}:b`, [], [['xmlns:c', 'v']]))
   const root = domOf(element('r', children, declarations))

@@ -33,5 +33,6 @@ export function rendered(template: string, json = '{}', limits: Partial<RunLimit
 /** The variable `doc` is the document of the element. */
 export function renderedOf(template: string, root: XmlElementNode): string {
   const plan = structuredClone(parseTemplate(template))
+  beginTurn()
   return compileTemplate(plan)(env => new MapHash(new Map([['doc', NodeValue.document(root, env)]])), LIMITS)
 }
