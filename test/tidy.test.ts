@@ -66,7 +66,7 @@ const MODULES: readonly (readonly [RegExp, readonly string[]])[] = [
   [/^pino$/, ['src/observe/log.ts']],
   [/^(smol-toml|js-yaml|@seriousme\/openapi-schema-validator)$/, ['config', 'apis']],
   [/^node-forge\//, ['tls']],
-  [/^@xmldom\//, ['config', 'src/mediation/lazy-libraries.ts']],
+  [/^@xmldom\//, ['config']],
   [/^ajv(-draft-04)?(\/|$)/, ['src/mediation/json-schema.ts', 'src/mediation/openapi/contract-schemas.ts']],
   [/^graphql$/, ['src/mediation/graphql/graphql-library.ts']],
   [
