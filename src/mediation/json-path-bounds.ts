@@ -112,6 +112,8 @@ export function boundJsonPath(library: JsonPathInternals): void {
 
   function select(selectors: readonly Selector[], node: Node, found: Node[]): void {
     spend(selectors.length)
+    // A number, which the library takes for an object.
+    if (JSON.isRawJSON(node.value)) return
     for (const selector of selectors) {
       for (const each of selector.lazyResolve(node)) {
         spend(1)

@@ -27,7 +27,7 @@ export function valueOfJson(json: Json | undefined): Value {
 export function memberOf(json: Json | undefined, key: string | number): Json | undefined {
   if (typeof json !== 'object' || json === null) return undefined
   if (Array.isArray(json)) return typeof key === 'number' ? json.at(key) : undefined
-  if (typeof key === 'number' || !Object.hasOwn(json, key)) return undefined
+  if (typeof key === 'number' || JSON.isRawJSON(json) || !Object.hasOwn(json, key)) return undefined
   return (json as Readonly<Record<string, Json>>)[key]
 }
 

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
 import { beginTurn, LimitReached } from '../../src/mediation/flow-limits.ts'
-import { exactValue } from '../../src/mediation/formats/json-text.ts'
+import { exactValue, writtenValue } from '../../src/mediation/formats/json-text.ts'
 import { compileJsonPath } from '../../src/mediation/lazy-libraries.ts'
 import { MediationFault } from '../../src/mediation/mediation-fault.ts'
-import type { Json } from '../../src/mediation/value.ts'
+import { type Json, memberOf } from '../../src/mediation/value.ts'
 
 const PATHS = [
   '$',
@@ -152,4 +152,13 @@ test('D313: a path that takes too long ends its message with 102542', () => {
       (error instanceof MediationFault && error.raised.code === 102542) ||
       (error instanceof LimitReached && error.fault.code === 102542),
   )
+})
+
+test('a number with its own notation has no members, and a negative zero equals zero', () => {
+  const value = writtenValue({ text: '{"fee":7000.0,"zero":-0,"list":[-0.0]}' })
+  for (const path of ['$.fee.rawJSON', '$..rawJSON', '$[?@.rawJSON]'])
+    assert.deepEqual(compileJsonPath(path).query(value).values(), [], path)
+  assert.equal(memberOf(memberOf(value, 'fee'), 'rawJSON'), undefined)
+  assert.equal(compileJsonPath('$[?@ == 0]').query(value).values().length, 1)
+  assert.equal(compileJsonPath('$.list[?@ == 0]').query(value).values().length, 1)
 })

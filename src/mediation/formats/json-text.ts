@@ -85,9 +85,13 @@ export function rawDigits(value: Json): string | undefined {
   return JSON.isRawJSON(value) ? JSON.stringify(value) : undefined
 }
 
+/** Also the negative zero, which equals the other one. */
+const ZERO = /^-?0(?:\.0+)?(?:[eE]|$)/
+
 /** Numbers by their texts are equal; those beyond a double only where the texts are. */
 export function isSameNumber(one: string, other: string): boolean {
-  return one === other || (!isInexact(one) && !isInexact(other) && Number(one) === Number(other))
+  if (one === other || (ZERO.test(one) && ZERO.test(other))) return true
+  return !isInexact(one) && !isInexact(other) && Number(one) === Number(other)
 }
 
 /** An object that is no number with its own notation. */
