@@ -136,9 +136,12 @@ export function runCheck<T>(check: () => T): T {
   }
 }
 
+/** A canonical text of an item takes about the time in which a pattern reads so many characters. */
+const CHARACTERS_PER_ITEM = 32
+
 function areUnique(items: readonly unknown[]): boolean {
   if (items.length < 2) return true
-  countLength(items.length)
+  countLength(items.length * CHARACTERS_PER_ITEM)
   forms ??= new CanonicalForms()
   const own = forms
   return new Set(items.map(item => own.textOf(item))).size === items.length
