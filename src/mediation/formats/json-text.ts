@@ -36,7 +36,9 @@ export function parseJsonText(text: string, limits: BodyLimits): { readonly kind
   const payload = { kind: 'json', text } as const
   showLife()
   try {
-    parsed.set(payload, scan.hasInexact ? exactValue(text) : (JSON.parse(text) as Json))
+    const value = scan.hasInexact ? exactValue(text) : (JSON.parse(text) as Json)
+    parsed.set(payload, value)
+    if (!scan.hasRewritten) written.set(payload, value)
   } catch (error) {
     throw new FormatError('malformed', `the body is not JSON${positionIn(error as Error)}`)
   }
@@ -63,21 +65,44 @@ export function exactValue(text: string): Json {
 /** Texts without such digits hold no number that JavaScript would write in another way. */
 const MAY_BE_REWRITTEN = /\.\d*0(?!\d)|\d[eE][+-]?\d|\d[\d.]{14}|-0|0\.0{6}/
 
-/** Values of payloads with numbers in another notation, as long as the payloads are in use. */
+/** JavaScript writes the number in another way: 7000.0, 1e2. */
+function isRewritten(source: string): boolean {
+  return MAY_BE_REWRITTEN.test(source) && String(Number(source)) !== source
+}
+
+/** Digits within strings, as those of a UUID, are no numbers. */
+function hasRewritten(text: string): boolean {
+  if (!MAY_BE_REWRITTEN.test(text)) return false
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code === QUOTE) at = endOfString(text, at)
+    else if (isNumberStart(code)) {
+      const end = endOfNumber(text, at)
+      if (isRewritten(text.slice(at, end))) return true
+      at = end - 1
+    }
+  }
+  return false
+}
+
+/** Values of payloads with each number in its notation, as long as the payloads are in use. */
 const written = new WeakMap<object, Json>()
 
 /** The value of a JSON payload in which each number keeps its notation: 7000.0, 1e2. */
 export function writtenValue(payload: { readonly text: string }): Json {
   const known = written.get(payload)
   if (known !== undefined) return known
-  if (!MAY_BE_REWRITTEN.test(payload.text)) return jsonOf(payload)
-  const value = JSON.parse(payload.text, (_, value: unknown, context?: { readonly source?: string }) =>
+  const value = hasRewritten(payload.text) ? inNotation(payload.text) : jsonOf(payload)
+  written.set(payload, value)
+  return value
+}
+
+function inNotation(text: string): Json {
+  return JSON.parse(text, (_, value: unknown, context?: { readonly source?: string }) =>
     typeof value === 'number' && context?.source !== undefined && context.source !== String(value)
       ? JSON.rawJSON(context.source)
       : value,
   ) as Json
-  written.set(payload, value)
-  return value
 }
 
 /** Text of a number with its own notation, such as one that a double does not hold; undefined for other values. */
@@ -167,6 +192,8 @@ interface Scan {
   readonly items: number
   /** A number may be one that a double does not hold. */
   readonly hasInexact: boolean
+  /** JavaScript writes a number in another way. */
+  readonly hasRewritten: boolean
 }
 
 /** Checks the limits without building anything: the work is linear, whatever the text holds. */
@@ -177,6 +204,7 @@ function scanJson(text: string, limits: BodyLimits): Scan {
   let depth = 0
   let items = 0
   let hasInexact = false
+  let hasRewritten = false
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at)
     if (code === QUOTE) {
@@ -191,14 +219,16 @@ function scanJson(text: string, limits: BodyLimits): Scan {
     } else if (code === CLOSE_OBJECT || code === CLOSE_ARRAY) depth--
     else if (code === COMMA) {
       if (++items > limits.items) exceeded(`more than ${limits.items} items`, at)
-    } else if (code === MINUS || (code >= 0x30 && code <= 0x39)) {
+    } else if (isNumberStart(code)) {
       const end = endOfNumber(text, at)
       if (end - at > limits.nameLength) exceeded('too long a number', at)
-      hasInexact ||= isInexact(text.slice(at, end))
+      const source = text.slice(at, end)
+      hasInexact ||= isInexact(source)
+      hasRewritten ||= isRewritten(source)
       at = end - 1
     }
   }
-  return { items, hasInexact }
+  return { items, hasInexact, hasRewritten }
 }
 
 /** Index of the closing quote; the length of the text where there is none. */
@@ -216,6 +246,10 @@ export function isName(text: string, from: number): boolean {
   let at = from
   while (at < text.length && text.charCodeAt(at) <= 0x20) at++
   return text.charCodeAt(at) === COLON
+}
+
+function isNumberStart(code: number): boolean {
+  return code === MINUS || (code >= 0x30 && code <= 0x39)
 }
 
 function endOfNumber(text: string, from: number): number {

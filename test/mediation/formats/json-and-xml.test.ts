@@ -1,6 +1,8 @@
 /** Conversion between JSON and XML with the switches of `[mediation]`, and round trips of random values. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { DEFAULT_LIMITS } from '../../../src/mediation/formats/body-limits.ts'
+import { jsonOf, parseJsonText, writtenValue } from '../../../src/mediation/formats/json-text.ts'
 import type { ConversionSettings } from '../../../src/mediation/formats/json-to-xml.ts'
 import { build, write } from './build-body.ts'
 
@@ -184,5 +186,23 @@ test(`Badgerfish keeps XML as it is, with seeds from ${SEED} on`, () => {
     const xml = `<p:root xmlns:p="urn:p">${randomXml(randomFrom(seed), 4)}</p:root>`
     const json = converted(xml, 'application/xml', 'application/json/badgerfish')
     assert.equal(converted(json, 'application/json/badgerfish', 'application/xml'), xml, `seed ${seed}: ${json}`)
+  }
+})
+
+test('a body is parsed a second time only where JavaScript writes a number of it in another way', () => {
+  for (const [text, isParsedAgain] of [
+    ['{"id":"6f1c2a34-0c2f-8e5b","at":"1.50","n":12.5}', false],
+    ['{"a":[0,1,0.25,-3,123456789012345]}', false],
+    ['{"a\\"-0.0":1}', false],
+    ['{"n":12.50}', true],
+    ['[1e2]', true],
+    ['[-0]', true],
+    ['[0.0000001]', true],
+  ] as const) {
+    const parsed = parseJsonText(text, DEFAULT_LIMITS)
+    for (const payload of [parsed, { text }]) {
+      assert.equal(writtenValue(payload) !== jsonOf(payload), isParsedAgain, text)
+      assert.equal(JSON.stringify(writtenValue(payload)), text)
+    }
   }
 })
