@@ -123,7 +123,7 @@ function endOnSignals(node: Node, end: (code: number) => void, log: Log): () => 
   const stop = (signal: string): void => {
     if (++signals > 1) {
       node.abort()
-      // Nobody knows yet which threads do not end.
+      // `process.exit` would wait for a thread that is stuck, and no thread is known to be stuck yet.
       endProcess(EXIT_FAILED)
     }
     log.info(`${signal}: finishing what is in flight; a second signal ends at once`)

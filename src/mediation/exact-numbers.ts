@@ -2,7 +2,7 @@
  * Numbers of messages that a double does not hold, for checks by schemas: Ajv sees the nearest double, and the
  * rules here compare the digits. Only values with such a number need them.
  */
-import { isExactDouble } from './formats/json-text.ts'
+import { isExactDouble, significantDigits } from './formats/json-text.ts'
 import type { CodeTemplate, Keywords } from './schema-rules.ts'
 
 /** Digits of numbers by what holds them, an object, a list or nothing, and by name or index. */
@@ -141,11 +141,10 @@ function decimalOf(text: string): Decimal {
     text,
   )!
   const all = whole + fraction
-  const significant = all.replace(/^0+/, '')
-  let end = significant.length
-  while (end > 0 && significant[end - 1] === '0') end--
-  const point = whole.length + Number(exponent) - (all.length - significant.length)
-  return { isNegative: sign !== '' && end > 0, digits: significant.slice(0, end), point }
+  const digits = significantDigits(all)
+  const zeros = digits === '' ? all.length : all.search(/[1-9]/)
+  const point = whole.length + Number(exponent) - zeros
+  return { isNegative: sign !== '' && digits !== '', digits, point }
 }
 
 function isWhole({ digits, point }: Decimal): boolean {

@@ -51,8 +51,39 @@ export function checkTime(): void {
   }
 }
 
+/**
+ * Bounds the processor time of one piece of work of this thread at a time. A thread that gets little processor time has
+ * not computed.
+ */
+export class ProcessorTimeLimit {
+  readonly #limitMs: number
+  /** Processor time that the present work may take, in milliseconds. */
+  #allowedMs = 0
+  /** The work cannot have taken so much before this time. */
+  #endMs = 0
+  /** Processor time of the thread at the first look; -1: there was none yet. */
+  #sinceCpuMs = -1
+
+  constructor(limitMs: number) {
+    this.#limitMs = limitMs
+  }
+
+  /** Another piece of work begins. `limitMs`: for tests. */
+  start(limitMs = this.#limitMs): void {
+    this.#allowedMs = limitMs
+    this.#endMs = performance.now() + limitMs
+    this.#sinceCpuMs = -1
+  }
+
+  /** A look at the work: it takes too long. */
+  get isOver(): boolean {
+    if (this.#sinceCpuMs === -1) this.#sinceCpuMs = threadCpuMs()
+    return performance.now() > this.#endMs && threadCpuMs() - this.#sinceCpuMs > this.#allowedMs
+  }
+}
+
 /** Processor time that this thread has taken, in milliseconds. */
-export function threadCpuMs(): number {
+function threadCpuMs(): number {
   const { user, system } = process.threadCpuUsage()
   return (user + system) / 1000
 }

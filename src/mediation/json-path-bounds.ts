@@ -3,7 +3,7 @@
  * evaluation ends when its flow computes for too long, or has no room in the heap.
  */
 import { hasHeapRoom } from '../runtime/heap-room.ts'
-import { checkTime, threadCpuMs } from './flow-limits.ts'
+import { checkTime, ProcessorTimeLimit, TOO_LONG } from './flow-limits.ts'
 import { isObject, isSameNumber, rawDigits } from './formats/json-text.ts'
 import { MediationFault } from './mediation-fault.ts'
 import type { Json } from './value.ts'
@@ -65,14 +65,11 @@ export interface JsonPathInternals {
 
 /** Longest processor time of one evaluation in milliseconds, as of an XPath expression. */
 const EVALUATION_MS = 2000
-const TOO_LONG = 102542
 
 let work = 0
-/**
- * The evaluation that this thread is in. Evaluations are synchronous; filters nest further ones. `sinceCpuMs` -1: not
- * known yet.
- */
-const running = { depth: 0, endMs: 0, sinceCpuMs: -1 }
+/** Evaluations that this thread is in: they are synchronous, and filters nest further ones. */
+let depth = 0
+const time = new ProcessorTimeLimit(EVALUATION_MS)
 
 /** Counts work. Throws LimitReached where the flow computes for too long, MediationFault without room in the heap. */
 export function spend(amount: number): void {
@@ -80,29 +77,18 @@ export function spend(amount: number): void {
   if (work < WORK_PER_LOOK) return
   work = 0
   checkTime()
-  if (running.depth > 0 && isOver()) {
+  if (depth > 0 && time.isOver) {
     const cause = `a JSONPath takes more than ${EVALUATION_MS} ms on this message`
-    throw new MediationFault({ code: TOO_LONG, message: 'The mediation of the message took too long', cause })
+    throw new MediationFault({ code: TOO_LONG.code, message: TOO_LONG.told, cause })
   }
   if (hasHeapRoom(ROOM_BYTES)) return
   const cause = 'a JSONPath needs more memory for this message than there is left'
   throw new MediationFault({ code: 102533, message: 'The message could not be processed', cause })
 }
 
-/** A thread that gets little processor time has not computed. */
-function isOver(): boolean {
-  if (running.sinceCpuMs === -1) running.sinceCpuMs = threadCpuMs()
-  return performance.now() > running.endMs && threadCpuMs() - running.sinceCpuMs > EVALUATION_MS
-}
-
 /** Counts the reading of a text. */
 function spendText({ length }: string): void {
   spend(1 + Math.floor(length / TEXT_PER_WORK))
-}
-
-function begin(): void {
-  running.endMs = performance.now() + EVALUATION_MS
-  running.sinceCpuMs = -1
 }
 
 /** Replaces methods of the library; once per thread. */
@@ -147,11 +133,11 @@ export function boundJsonPath(library: JsonPathInternals): void {
 
   const { query } = JSONPathQuery.prototype
   JSONPathQuery.prototype.query = function (value) {
-    if (running.depth++ === 0) begin()
+    if (depth++ === 0) time.start()
     try {
       return query.call(this, value)
     } finally {
-      running.depth--
+      depth--
     }
   }
   // Filters ask for this one below a selector that is lazy.

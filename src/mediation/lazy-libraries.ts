@@ -25,7 +25,7 @@ export interface DomNode {
   readonly parentNode: DomNode | null
   /** The element of an attribute. */
   readonly ownerElement?: DomNode | null
-  /** Of an element: what it is made of, its levels, and the prefixes that are declared outside of it. */
+  /** The tree that an element is made of, its levels, and the prefixes in it that are declared outside of it. */
   readonly tree?: XmlElementNode
   readonly height?: number
   readonly undeclared?: ReadonlySet<string>

@@ -4,7 +4,7 @@
  * exception, and leaves nothing half done.
  */
 import { showLife } from '../runtime/signs-of-life.ts'
-import { LimitReached, threadCpuMs, TOO_LONG } from './flow-limits.ts'
+import { LimitReached, ProcessorTimeLimit, TOO_LONG } from './flow-limits.ts'
 
 /** Longest processor time of the checks of one message by one mediator, in milliseconds. Its other messages wait. */
 const CHECK_MAX_MS = 1000
@@ -28,10 +28,11 @@ const REMEMBERED_ERRORS_MAX = 100
 
 /**
  * The check that this thread is in. Checks are synchronous. `steps`: left until the next look. `taken`: steps until the
- * last look. `sinceCpuMs` -1: not known yet.
+ * last look.
  */
-const running = { isLimited: false, steps: STEPS_PER_LOOK, taken: 0, nextLookMs: 0, sinceCpuMs: -1 }
-/** What this check has found of objects and lists, by function. */
+const running = { isLimited: false, steps: STEPS_PER_LOOK, taken: 0, nextLookMs: 0 }
+const time = new ProcessorTimeLimit(CHECK_MAX_MS)
+/** Outcomes for objects and lists that the running check remembers, by function. */
 const outcomes = new Map<Validate, Map<object, Outcome>>()
 
 /** A function of Ajv. It leaves its errors, and the names that it has evaluated, in properties of itself. */
@@ -137,7 +138,8 @@ export function withinCheckTime<T>(check: () => T): T {
 /** Time counts from now: a schema has been compiled, which happens once. */
 export function restartCheckTime(): void {
   running.steps = STEPS_PER_LOOK
-  running.sinceCpuMs = -1
+  running.nextLookMs = 0
+  time.start()
 }
 
 function look(): void {
@@ -145,9 +147,8 @@ function look(): void {
   running.steps = STEPS_PER_LOOK
   if (!running.isLimited) return
   const now = performance.now()
-  if (running.sinceCpuMs === -1) running.sinceCpuMs = threadCpuMs()
-  else if (now < running.nextLookMs) return
-  else if (threadCpuMs() - running.sinceCpuMs > CHECK_MAX_MS) {
+  if (now < running.nextLookMs) return
+  if (time.isOver) {
     throw new LimitReached(`a check by a schema takes more than ${CHECK_MAX_MS} ms on this message`, TOO_LONG)
   }
   running.nextLookMs = now + LOOK_MS

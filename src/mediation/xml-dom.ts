@@ -116,7 +116,7 @@ const NO_PREFIX: ReadonlySet<string> = new Set()
 const NO_DECLARATIONS: ReadonlyMap<string, string> = new Map()
 
 class ElementNode extends Node {
-  /** What the element is made of. */
+  /** The tree that the element is made of. */
   readonly tree: XmlElementNode
   readonly localName: string
   readonly prefix: string | null

@@ -2,7 +2,7 @@
  * Bounds the XPath library for documents that clients choose. Node sets keep each node once, without searching; a path
  * visits no node twice for one step; an evaluation ends after a time.
  */
-import { checkTime, threadCpuMs } from './flow-limits.ts'
+import { checkTime, ProcessorTimeLimit, TOO_LONG } from './flow-limits.ts'
 import type { DomNode } from './lazy-libraries.ts'
 import { MediationFault } from './mediation-fault.ts'
 
@@ -12,8 +12,6 @@ const EVALUATION_MS = 2000
 const WORK_PER_LOOK = 4096
 /** Node sets up to this size are sorted by comparing nodes, larger ones by a walk through the document. */
 const COMPARED_MAX = 32
-/** Time-out of a mediation. */
-const TOO_LONG = 102542
 
 interface Step {
   readonly axis: number
@@ -48,15 +46,14 @@ export interface XPathInternals {
   }
 }
 
-/**
- * The evaluation that this thread is in. Evaluations are synchronous. `work`: since the last look. `sinceCpuMs` -1: not
- * known yet.
- */
-const running = { isLimited: false, work: 0, limitMs: EVALUATION_MS, endMs: 0, sinceCpuMs: -1 }
+/** The evaluation that this thread is in. Evaluations are synchronous. `work`: since the last look. */
+const running = { isLimited: false, work: 0 }
+const time = new ProcessorTimeLimit(EVALUATION_MS)
 
 /** Runs one evaluation. Throws MediationFault where it computes for too long. `limitMs`: for tests. */
 export function withinTime<T>(evaluate: () => T, limitMs = EVALUATION_MS): T {
-  Object.assign(running, { isLimited: true, limitMs, endMs: performance.now() + limitMs, sinceCpuMs: -1 })
+  running.isLimited = true
+  time.start(limitMs)
   try {
     return evaluate()
   } finally {
@@ -70,15 +67,9 @@ export function spend(work: number): void {
   if (running.work < WORK_PER_LOOK) return
   running.work = 0
   checkTime()
-  if (!running.isLimited || !isOver()) return
+  if (!running.isLimited || !time.isOver) return
   const cause = `an XPath expression takes more than ${EVALUATION_MS} ms on this message`
-  throw new MediationFault({ code: TOO_LONG, message: 'The mediation of the message took too long', cause })
-}
-
-/** A thread that gets little processor time has not computed. */
-function isOver(): boolean {
-  if (running.sinceCpuMs === -1) running.sinceCpuMs = threadCpuMs()
-  return performance.now() > running.endMs && threadCpuMs() - running.sinceCpuMs > running.limitMs
+  throw new MediationFault({ code: TOO_LONG.code, message: TOO_LONG.told, cause })
 }
 
 /** Replaces functions of the library; once per thread. */

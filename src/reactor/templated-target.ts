@@ -8,7 +8,7 @@ import type { TemplatePiece } from '../mediation/endpoint-plan.ts'
 import type { Failure, Target } from '../proxy/exchange/contract.ts'
 import type { Exchange } from '../proxy/exchange/exchange.ts'
 import { HeadEdit } from '../proxy/exchange/head-edit.ts'
-import { segmentOf } from '../proxy/mediated/sequence-endpoint.ts'
+import { joinPaths, segmentOf } from '../proxy/mediated/sequence-endpoint.ts'
 
 const PREFIX = 'uri.var.'
 const UNSENDABLE: Failure = { base: 102532, state: 0, kind: 'transport', code: '', cause: '', status: 0 }
@@ -45,8 +45,8 @@ export class TemplatedTarget implements Target {
       fail(exchange, 'a variable of the endpoint makes a dot segment')
       return
     }
-    const target = joined(path, edit?.target ?? own)
-    const shownTarget = joined(this.#shown, edit?.shownTarget ?? own)
+    const target = joinPaths(path, edit?.target ?? own)
+    const shownTarget = joinPaths(this.#shown, edit?.shownTarget ?? own)
     try {
       const changes = { target, shownTarget }
       exchange.requestEdit = edit === null ? new HeadEdit([], changes) : edit.extended([], changes)
@@ -56,11 +56,6 @@ export class TemplatedTarget implements Target {
     }
     this.#target.send(exchange)
   }
-}
-
-/** Path of the endpoint, and behind it path and query of the request. */
-function joined(path: string, rest: string): string {
-  return path.endsWith('/') && rest.startsWith('/') ? path + rest.slice(1) : path + rest
 }
 
 /** A property that a sequence has set, else a segment of the path at that variable of the template. */

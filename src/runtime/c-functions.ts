@@ -35,7 +35,7 @@ export function trimMalloc(): boolean {
   return cFunction('malloc_trim', { arguments: ['u64'], return: 'i32' })?.(0n) === 1
 }
 
-/** Of malloc.h. */
+/** Parameters of mallopt(3), as malloc.h has them. */
 const M_TRIM_THRESHOLD = -1
 const M_MMAP_THRESHOLD = -3
 /** Larger blocks are mapped, each alone. */

@@ -132,7 +132,7 @@ describe('notification senders', { concurrency: 3 }, () => {
       await provider.until(SHARED_EVENTS)
       assert.equal(await holderOf(database), nameOf(lives!))
       await delivered(lives!, token, SHARED_EVENTS)
-      // One more where a node that got no processor did not renew its lease.
+      // A node that gets no processor does not renew its lease: that is one end more.
       const takings = await takingsOf(database)
       assert.ok(takings >= 2, 'the lease was taken again')
       assertDelivered(t, provider, ids, takings - 1)

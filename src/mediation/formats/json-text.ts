@@ -163,15 +163,18 @@ function isInexact(source: string): boolean {
   if (source.length <= SAFE_DIGITS && !/[eE]/.test(source)) return source.startsWith('-0') && Number(source) === 0
   const value = Number(source)
   if (String(value) === source) return false
-  const digits = source
-    .replace(/[eE].*$/, '')
-    .replace(/[-.]/g, '')
-    .replace(/^0+/, '')
-  let end = digits.length
-  // A pattern would begin anew at each zero.
-  while (end > 0 && digits[end - 1] === '0') end--
-  if (end === 0) return source.startsWith('-')
-  return end > SAFE_DIGITS || !Number.isFinite(value) || value === 0 || Math.abs(value) < 1e-300
+  const { length } = significantDigits(source.replace(/[eE].*$/, '').replace(/[-.]/g, ''))
+  if (length === 0) return source.startsWith('-')
+  return length > SAFE_DIGITS || !Number.isFinite(value) || value === 0 || Math.abs(value) < 1e-300
+}
+
+/** Digits without zeros at start and end. */
+export function significantDigits(digits: string): string {
+  let [start, end] = [0, digits.length]
+  while (start < end && digits[start] === '0') start++
+  // A pattern for zeros at the end would begin anew at each zero.
+  while (end > start && digits[end - 1] === '0') end--
+  return digits.slice(start, end)
 }
 
 const QUOTE = 0x22

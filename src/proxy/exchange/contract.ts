@@ -23,7 +23,7 @@ export interface Filter {
 /** The backends of an API: one endpoint or a group. */
 export interface Target {
   readonly name: string
-  /** It reads properties that flows leave (`exchange.mediation`); left out: it does not. */
+  /** The target reads properties that flows leave (`exchange.mediation`); left out: it reads none. */
   readonly readsState?: true
   /**
    * Takes the exchange: sets `exchange.target` before it returns, or fails it, and responds through `exchange.source`,

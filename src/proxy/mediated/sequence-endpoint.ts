@@ -98,9 +98,14 @@ function reserved(value: string): string {
 export function joinTargets(base: string, postfix: string): string {
   const [path, query] = split(base)
   const [morePath, moreQuery] = split(postfix)
-  const joined = path.endsWith('/') && morePath.startsWith('/') ? path + morePath.slice(1) : path + morePath
+  const joined = joinPaths(path, morePath)
   const queries = [query, moreQuery].filter(text => text !== '').join('&')
   return queries === '' ? joined : `${joined}?${queries}`
+}
+
+/** One path behind the other, with one slash between them. */
+export function joinPaths(path: string, more: string): string {
+  return path.endsWith('/') && more.startsWith('/') ? path + more.slice(1) : path + more
 }
 
 function split(target: string): readonly [path: string, query: string] {
