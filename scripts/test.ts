@@ -24,17 +24,17 @@ import {
   processesOf,
 } from '../test/harness/test-files.ts'
 import { makeKeptData } from '../test/harness/kept-data.ts'
-import { toldProcessorTimes } from '../test/harness/processor-time.ts'
 import { makeTemporaryFolder } from '../test/harness/temporary-folder.ts'
+import { TestProcess } from '../test/harness/test-process.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
 /** Four keep two processors busy: processes that start programs, and tests that wait for a time, idle meanwhile. */
 const CONCURRENCY = 4
-/** For a process that hangs; the longest takes a minute on a machine with nothing else to do, five on a busy one. */
-const PROCESS_TIMEOUT_MS = 600_000
-const LONG_TIMEOUT_MS = 3_600_000
-/** From the failure of a test that hangs to the end of its process, which may never end by itself. */
-const GRACE_MS = 10_000
+/** For a test that hangs; the longest takes half a minute on a machine with nothing else to do. */
+const TEST_TIMEOUT_MS = 600_000
+const LONG_TEST_TIMEOUT_MS = 3_600_000
+/** From the time-out of a test until the next test begins or the process ends, which hangs otherwise. */
+const GRACE_MS = 30_000
 const FILES_SHOWN = 20
 /** Failures shown with their cause; of the others the name alone. */
 const CAUSES_SHOWN = 20
@@ -54,15 +54,6 @@ interface Summary {
   readonly fileMs: Map<string, number>
   /** Figures of the file's process and its programs. */
   readonly processorMs: Map<string, number>
-}
-
-/** A process that runs test files. */
-interface TestProcess {
-  readonly summary: Summary
-  /** Paths from the root. */
-  readonly files: readonly string[]
-  /** Last lines of standard error. */
-  stderr: string
 }
 
 const { values: options, positionals } = parseArgs({
@@ -99,40 +90,43 @@ function filesOf(level: Level): readonly string[] {
 async function runLevels(files: ReadonlyMap<Level, readonly string[]>, ended: (summary: Summary) => void) {
   const runs = [...files].map(([level, of]) => {
     const summary: Summary = { level, passed: 0, failed: 0, skipped: [], fileMs: new Map(), processorMs: new Map() }
-    const processes = processesOf(of).map(files => ({ summary, files, stderr: '' }))
+    const processes = processesOf(of)
     return { summary, processes, left: processes.length }
   })
-  const waiting = runs.flatMap(run => run.processes.map(process => ({ run, process }))).values()
+  const waiting = runs.flatMap(run => run.processes.map(files => ({ run, files }))).values()
   const runWaiting = async (): Promise<void> => {
-    for (const { run, process } of waiting) {
-      await runProcess(process)
+    for (const { run, files } of waiting) {
+      await runProcess(run.summary, files)
       if (--run.left === 0) ended(run.summary)
     }
   }
   await Promise.all(Array.from({ length: CONCURRENCY }, runWaiting))
 }
 
-async function runProcess(process: TestProcess): Promise<void> {
-  const { summary, files } = process
+async function runProcess(summary: Summary, files: readonly string[]): Promise<void> {
   const env = { ...ENVIRONMENT, SLUICE_LEVEL: summary.level, SLUICE_TEST_FILES: files.join('\n') }
-  const timeout = options.long ? LONG_TIMEOUT_MS : PROCESS_TIMEOUT_MS
-  const signal = AbortSignal.timeout(timeout + GRACE_MS)
+  const timeout = options.long ? LONG_TEST_TIMEOUT_MS : TEST_TIMEOUT_MS
+  const child = new TestProcess(files, timeout + GRACE_MS)
+  const { signal } = child
   for await (const { type, data } of run({ files: [ENTRY], env, timeout, signal })) {
     if (type === 'test:pass') passed(summary, data)
-    else if (type === 'test:fail') failed(process, data)
-    else if (type === 'test:stderr') keepStderr(process, data)
-    else if (type === 'test:stdout') keepProcessorTimes(summary, data)
+    else if (type === 'test:fail') failed(summary, child, data)
+    else if (type === 'test:stderr') keepStderr(child, data)
+    else if (type === 'test:stdout') keepProcessorTimes(summary, child, data)
   }
+  child.ended()
+  // A test that ends the process, or hangs, must not hide the files after it.
+  if (child.left.length > 0) await runProcess(summary, child.left)
 }
 
-function keepStderr(process: TestProcess, { message }: EventData.TestStderr): void {
-  if (options.verbose) globalThis.process.stderr.write(message)
-  const lines = `${process.stderr}${message}`.split('\n')
-  process.stderr = lines.slice(-STDERR_LINES - 1).join('\n')
+function keepStderr(child: TestProcess, { message }: EventData.TestStderr): void {
+  if (options.verbose) process.stderr.write(message)
+  const lines = `${child.stderr}${message}`.split('\n')
+  child.stderr = lines.slice(-STDERR_LINES - 1).join('\n')
 }
 
-function keepProcessorTimes({ processorMs }: Summary, { message }: EventData.TestStdout): void {
-  for (const [file, ms] of toldProcessorTimes(message)) processorMs.set(file, ms)
+function keepProcessorTimes({ processorMs }: Summary, child: TestProcess, { message }: EventData.TestStdout): void {
+  for (const [file, ms] of child.hear(message)) processorMs.set(file, ms)
 }
 
 /** Suites, files and processes are no tests of their own, but a file, which is a suite, has a time. */
@@ -151,7 +145,7 @@ function passed(summary: Summary, data: EventData.TestPass): void {
   } else progress(summary)
 }
 
-function failed({ summary, files, stderr }: TestProcess, data: EventData.TestFail): void {
+function failed(summary: Summary, child: TestProcess, data: EventData.TestFail): void {
   const cause = data.details.error.cause ?? data.details.error
   // A suite or a file fails when a test of it fails; that test has told it already.
   const isEcho = (data.details.error as Error & { failureType?: string }).failureType === 'subtestsFailed'
@@ -160,9 +154,9 @@ function failed({ summary, files, stderr }: TestProcess, data: EventData.TestFai
   summary.failed++
   const path = data.file === undefined ? '' : relative(ROOT, data.file)
   const isOfProcess = data.nesting === 0 && data.details.type !== 'suite'
-  const name = isOfProcess ? files.join(' ') : data.name
+  const name = isOfProcess ? child.file : data.name
   // A file fails by itself when it cannot be loaded, or its process ends.
-  const said = isOfTest ? '' : stderr
+  const said = isOfTest ? '' : child.stderr
   const isShown = summary.failed <= CAUSES_SHOWN || options.verbose
   const shown = isShown ? causeOf(cause, path === LISTS ? Number.POSITIVE_INFINITY : CAUSE_LINES) + said : ''
   process.stdout.write(`${clear()}${paint('red', 'failed')}  ${name}\n  ${path}:${data.line ?? 1}\n${shown}`)

@@ -1,7 +1,6 @@
 /** Processor time of a test process, which a busy machine changes less than the time that passes. */
 import { readFileSync } from 'node:fs'
 
-const PREFIX = 'processor time '
 /** Position of `cutime` behind the name of the program in `/proc/self/stat` (proc(5)), then `cstime`; unit 10 ms. */
 const CHILDREN_AT = 13
 const TICK_MS = 10
@@ -21,18 +20,4 @@ function childrenMs(): number {
     // Other systems have no such file.
     return 0
   }
-}
-
-/** Tells the process of `npm test` what a file has taken. */
-export function tellProcessorTime(file: string, ms: number): void {
-  process.stdout.write(`${PREFIX}${file} ${ms.toFixed()}\n`)
-}
-
-/** Seconds that `tellProcessorTime` has told in a piece of output, by file. */
-export function toldProcessorTimes(output: string): readonly (readonly [file: string, ms: number])[] {
-  const lines = output.split('\n').filter(line => line.startsWith(PREFIX))
-  return lines.map(line => {
-    const [file = '', ms = ''] = line.slice(PREFIX.length).split(' ')
-    return [file, Number(ms)]
-  })
 }
