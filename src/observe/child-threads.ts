@@ -7,11 +7,11 @@ import { CHILD_CELL_COUNT, CHILD_CELLS, METRIC, MetricsColumn } from './metrics.
 import { DELAY_CELLS, USED } from './worker-marks.ts'
 
 /** Workers by what they run, and the threads of scripts, handlers and the publisher of analytics. */
-const KINDS = ['mediation', 'long', 'background', 'script', 'handler', 'publisher'] as const
+const KINDS = ['mediation', 'long', 'spare', 'background', 'script', 'handler', 'publisher'] as const
 export type ChildThreadKind = (typeof KINDS)[number]
 
 /** Kinds that run several tasks at once; others have one, which delays nobody. */
-const COUNTS_DELAYS: readonly ChildThreadKind[] = ['mediation', 'long', 'background']
+const COUNTS_DELAYS: readonly ChildThreadKind[] = ['mediation', 'long', 'spare', 'background']
 
 /** The number of the kind, from 1 on, the memory, and delays of the event loop; 0: the row is free. */
 const DELAYS = 1 + MEMORY_KINDS.length

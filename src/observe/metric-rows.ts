@@ -71,7 +71,7 @@ export const METRIC_ROWS = {
     'counter',
     'worker_diversions_total',
     '',
-    'Messages given to the thread of long bodies, because all other worker threads computed for too long.',
+    'Messages given to the thread for long bodies or to the spare one, because all others computed for too long.',
   ],
   workerTasks: [
     'counter',

@@ -45,9 +45,12 @@ export interface WorkerSettings {
 /** Bytes that a waiting task holds beside its body: its head and state. */
 export const TASK_BYTES = 1024
 
-/** Worker threads of the whole process, of both kinds, with one per reactor for long bodies. */
+/** Threads of each reactor beside those of the settings: for long bodies, and the spare one. */
+const FURTHER_THREADS = 2
+
+/** Most worker threads of the whole process. */
 export function workerThreadCount(threads: WorkerSettings['threads'], reactors: number): number {
-  return Object.values(threads).reduce((sum, count) => sum + Math.max(count, reactors), reactors)
+  return Object.values(threads).reduce((sum, count) => sum + Math.max(count, reactors), FURTHER_THREADS * reactors)
 }
 
 /** Script threads of one worker thread: its share of those of the process, one at least. */
@@ -87,6 +90,8 @@ export interface WorkerData {
   readonly compileCache: string | undefined
   /** Wake-ups of the work of mounted APIs (runtime/shared-wakes.ts). */
   readonly wakes: SharedArrayBuffer
+  /** Claims of tasks (runtime/task-claims.ts). */
+  readonly claims: SharedArrayBuffer
 }
 
 /** A task on its way to a thread. */
@@ -96,7 +101,9 @@ export interface TaskEnvelope<Task extends { readonly kind: string } = { readonl
   readonly id: number
   /** Time until which the reactor waits for the result, by the monotonic clock; 0: no limit. */
   readonly endMs: number
+  /** Cell of `TaskClaims`; the task has none where it is left out. */
+  readonly claim?: number
 }
 
-/** `cause`: without any text of a client. */
-export type TaskReply = { readonly value: unknown } | { readonly cause: string }
+/** `cause`: without any text of a client. `kind`: the reactor has withdrawn the task. */
+export type TaskReply = { readonly value: unknown } | { readonly cause: string } | { readonly kind: 'withdrawn' }

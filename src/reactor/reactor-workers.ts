@@ -35,12 +35,16 @@ import { WorkerThreads, type WorkerThreadsOptions } from './worker-threads.ts'
 /** Threads of earlier plans whose tasks have not ended; beyond, those of the oldest plan are ended (D713). */
 const RETIRED_MAX = 4
 /**
- * Threads by what they run. `long`: messages whose body is longer than `mediation.body.memory_bytes`, and others while
- * all threads of `mediation` are held up.
+ * Threads by what they run. `long`: messages whose body is longer than `mediation.body.memory_bytes`. It takes others
+ * too while all threads of `mediation` are held up; `spare` does while `long` is held up as well.
  */
-const LANES = ['mediation', 'long', 'background'] as const
-/** Per reactor: it holds one long body in its heap at a time, or few. */
-const LONG_THREADS = 1
+const LANES = ['mediation', 'long', 'spare', 'background'] as const
+/** Threads for messages of clients, in the order in which they are tried. */
+const MESSAGE_LANES = ['mediation', 'long', 'spare'] as const
+/** Threads per reactor: it holds one long body in its heap at a time, or few. */
+const THREADS = { long: 1, spare: 1 }
+/** Between two looks for messages that wait for a thread which computes, in milliseconds. */
+const LOOK_MS = 50
 
 interface ReactorWorkersOptions {
   readonly report: Report
@@ -83,6 +87,8 @@ export class ReactorWorkers {
   /** Null before the first task. */
   #generation: Generation | null = null
   readonly #retired = new Set<WorkerThreads>()
+  /** Looks for messages that wait; null while there are no messages. */
+  #looking: NodeJS.Timeout | null = null
 
   constructor(plan: ReactorPlan, options: ReactorWorkersOptions) {
     this.#options = options
@@ -143,6 +149,7 @@ export class ReactorWorkers {
   /** Ends all threads; their tasks fail. */
   close(): void {
     this.giveUpWork()
+    this.#endLooking()
     for (const threads of [...Object.values(this.#generation?.threads ?? {}), ...this.#retired]) threads.close()
   }
 
@@ -268,9 +275,24 @@ export class ReactorWorkers {
     // Requests to mounted APIs stay on the threads that have their state.
     if (pool === 'background' || kind === ('mounted' satisfies MountedTask['kind'])) return threads[pool]
     if (bytes > this.#live.bodies.memoryMax) return threads.long
-    if (!threads.mediation.isHeldUp || threads.long.isHeldUp) return threads.mediation
-    this.#options.metrics.add(METRIC.workerDiversions, 1)
-    return threads.long
+    this.#looking ??= setInterval(() => this.#moveWaiting(), LOOK_MS).unref()
+    const lane = MESSAGE_LANES.find(lane => !threads[lane].isHeldUp) ?? 'mediation'
+    if (lane !== 'mediation') this.#options.metrics.add(METRIC.workerDiversions, 1)
+    return threads[lane]
+  }
+
+  /** Messages that wait for a thread which computes go to another one. */
+  #moveWaiting(): void {
+    const { threads } = this.#current()
+    const lanes = MESSAGE_LANES.map(lane => threads[lane])
+    if (lanes.every(({ pending }) => pending === 0)) this.#endLooking()
+    if (lanes.every(lane => lane.isHeldUp)) return
+    for (const lane of lanes) if (lane.holdsUp) lane.withdraw()
+  }
+
+  #endLooking(): void {
+    if (this.#looking !== null) clearInterval(this.#looking)
+    this.#looking = null
   }
 
   #current(): Generation {
@@ -288,7 +310,8 @@ export class ReactorWorkers {
     const messagesMax = limits.plain.max + limits.secured.max + 2 * SUSPENDED_MAX
     const threads = {
       mediation: newThreads('mediation', shareOf(counts.mediation, this.#share), messagesMax),
-      long: newThreads('long', LONG_THREADS, messagesMax),
+      long: newThreads('long', THREADS.long, messagesMax),
+      spare: newThreads('spare', THREADS.spare, messagesMax),
       background: newThreads('background', shareOf(counts.background, this.#share), limits.background.max),
     }
     this.#generation = { source: this.#source(), threads }

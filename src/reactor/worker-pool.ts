@@ -9,7 +9,7 @@ import { TASK_BYTES } from '../plan/worker-plan.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import type { HeldPermits, PermitLimits, SharedPermits } from '../runtime/shared-permits.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
-import type { WorkerThreads } from './worker-threads.ts'
+import { WITHDRAWN, type WorkerThreads } from './worker-threads.ts'
 
 /** Pause between two tries to tell others what has changed while the lock was not free. */
 const REPAIR_MS = 1000
@@ -114,6 +114,8 @@ interface Place {
 interface TaskEntry extends PoolTask {
   /** Length of the body, wherever it is. */
   readonly bodyBytes: number
+  /** Other threads may begin it where its own do not get to it. */
+  readonly mayMove: boolean
   readonly id: number
   state: TaskState
   /** Null before the task has its first permit. */
@@ -166,12 +168,13 @@ export class WorkerPool {
    * one.
    */
   run(task: PoolTask, bodyBytes: number, wait: TaskWait | null = null): Promise<unknown> {
-    return this.#enter(task, bodyBytes, this.#options.settings().timeoutMs, wait, NOBODY).result.promise
+    const mayMove = this.#options.kind === 'mediation'
+    return this.#enter(task, bodyBytes, mayMove, this.#options.settings().timeoutMs, wait, NOBODY).result.promise
   }
 
   /** Runs a task as `run` does, without the time-out of the pool. `evicted`: see `TaskEntry`. */
   open(task: PoolTask, bodyBytes: number, evicted: () => void = NOBODY): OpenTask {
-    const entry = this.#enter(task, bodyBytes, 0, null, evicted)
+    const entry = this.#enter(task, bodyBytes, false, 0, null, evicted)
     return {
       result: entry.result.promise,
       get state() {
@@ -186,6 +189,7 @@ export class WorkerPool {
   #enter(
     { task, transfer, held }: PoolTask,
     bodyBytes: number,
+    mayMove: boolean,
     timeoutMs: number,
     wait: TaskWait | null,
     evicted: () => void,
@@ -197,7 +201,7 @@ export class WorkerPool {
     // A body in a file is in no memory.
     const bytes = transfer.reduce((sum, { byteLength }) => sum + byteLength, TASK_BYTES)
     const endMs = timeoutMs === 0 ? 0 : sinceMs + timeoutMs
-    const parts = { task, transfer, held, bodyBytes, result, timeoutMs, endMs, wait, evicted }
+    const parts = { task, transfer, held, bodyBytes, mayMove, result, timeoutMs, endMs, wait, evicted }
     const entry: TaskEntry = { ...parts, id: ids.next(), state: 'new', threads: null, place: null, timer: null }
     const place: Place = { bytes, sinceMs, entry, taken: () => void this.#start(entry) }
     const decision = permits.enter(row, limits, place, held)
@@ -235,11 +239,10 @@ export class WorkerPool {
   }
 
   async #start(entry: TaskEntry): Promise<void> {
-    const { threads, metrics } = this.#options
-    const { task, id, endMs, transfer, bodyBytes, result } = entry
-    entry.threads = threads(task, bodyBytes)
+    const { metrics } = this.#options
+    const { result } = entry
     try {
-      const value = await entry.threads.run({ task, id, endMs }, transfer)
+      const value = await this.#run(entry)
       this.#endIfLate(entry)
       if (isLeft(entry)) result.reject(GIVEN_UP)
       else result.resolve(value)
@@ -251,6 +254,17 @@ export class WorkerPool {
     }
     if (entry.timer !== null) clearTimeout(entry.timer)
     this.#ended(entry)
+  }
+
+  /** Resolves with the result of the task, from the threads that have begun it. */
+  async #run(entry: TaskEntry): Promise<unknown> {
+    const { task, id, endMs, transfer, bodyBytes, mayMove } = entry
+    let value: unknown
+    do {
+      entry.threads = this.#options.threads(task, bodyBytes)
+      value = await entry.threads.run({ envelope: { task, id, endMs }, transfer }, mayMove)
+    } while (value === WITHDRAWN && !isLeft(entry))
+    return value
   }
 
   /** The task is over on its thread. */

@@ -30,6 +30,7 @@ import { heldBytes, memoryRows } from '../runtime/thread-memory.ts'
 import { makeLoopsInterruptible } from '../runtime/loop-interrupts.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
 import { refuseThreadsByEvent } from '../runtime/refused-threads.ts'
+import { TaskClaims, UNCLAIMED } from '../runtime/task-claims.ts'
 import { processorWaitMs } from '../runtime/thread-scheduling.ts'
 
 const ENTRY = new URL('../worker/worker-entry.js', import.meta.url)
@@ -60,6 +61,13 @@ const WATCH: WorkerWatch = {
   pauseMaxMs: 60_000,
   idleMs: 10_000,
 }
+
+/** Longest body of a task that may be withdrawn: its thread gets a copy of it. */
+const COPIED_MAX = 262_144
+/** Bytes of such bodies under way; further ones are moved. */
+const COPIES_MAX = 16 * MIB
+/** What `run` resolves with for a task that was withdrawn before its thread began it. */
+export const WITHDRAWN: unique symbol = Symbol('withdrawn')
 
 /** A thread that holds more keeps what long messages have left: V8 collects nothing in a thread without tasks. */
 const HELD_MAX = 64 * MIB
@@ -93,8 +101,14 @@ export interface WorkerThreadsOptions {
 
 interface OpenPool {
   readonly piscina: Piscina
-  /** Tasks that have not ended. */
+  /** Tasks that have not ended, with withdrawn ones that their thread has not seen. */
   pending: number
+}
+
+/** A task on its way to its thread, and the buffers of its body. */
+interface SentTask {
+  readonly envelope: TaskEnvelope
+  readonly transfer: readonly ArrayBuffer[]
 }
 
 /** A thread as the reactor sees it. */
@@ -136,6 +150,11 @@ export class WorkerThreads {
   /** Pauses since a pool had all its threads. */
   #pauses = 0
   #pending = 0
+  readonly #claims = new TaskClaims()
+  /** Ends the wait for a task that may be withdrawn, by its cell. */
+  readonly #withdrawable = new Map<number, () => void>()
+  /** Bytes of the bodies that threads have copies of. */
+  #copiedBytes = 0
   /** When the last task ended; null: the threads have given back memory since. */
   #idleMs: number | null = null
   /** Tasks under way for which nobody waits any more. */
@@ -161,16 +180,31 @@ export class WorkerThreads {
     return this.#starting !== null
   }
 
-  /** Every thread has been in one of its tasks for some time: a further task would wait for it. */
-  get isHeldUp(): boolean {
+  /** Threads that take tasks, and those of them that have been in one task for some time: others wait there. */
+  get #load(): { readonly threads: number; readonly heldUp: number } {
     const nowMs = monotonicMs()
-    let threads = 0
-    for (const { pool, hello } of this.#threads.values()) {
-      if (pool !== this.#current) continue
-      if (hello === null || computesMs(hello.life, nowMs) <= this.#watch.heldUpMs) return false
-      threads++
+    const all = [...this.#threads.values()].filter(({ pool }) => pool === this.#current)
+    const heldUp = all.filter(({ hello }) => hello !== null && computesMs(hello.life, nowMs) > this.#watch.heldUpMs)
+    return { threads: all.length, heldUp: heldUp.length }
+  }
+
+  /** A further task would wait for one that computes, whatever thread gets it. */
+  get isHeldUp(): boolean {
+    const { threads, heldUp } = this.#load
+    return threads > 0 && heldUp === threads
+  }
+
+  /** Tasks that no thread has begun wait behind one that computes, if they have got its thread. */
+  get holdsUp(): boolean {
+    return this.#withdrawable.size > 0 && this.#load.heldUp > 0
+  }
+
+  /** Withdraws the tasks that no thread has begun; `run` resolves with WITHDRAWN for each. */
+  withdraw(): void {
+    for (const [claim, withdrawn] of this.#withdrawable) {
+      this.#withdrawable.delete(claim)
+      if (this.#claims.withdraw(claim)) withdrawn()
     }
-    return threads > 0
   }
 
   /** Starts the threads before their first task. */
@@ -178,8 +212,11 @@ export class WorkerThreads {
     this.#starting ??= this.#startPool()
   }
 
-  /** Rejects with WorkerFailure `died` or `failed`. `transfer`: buffers of the task, which are moved to the thread. */
-  async run(envelope: TaskEnvelope, transfer: readonly ArrayBuffer[]): Promise<unknown> {
+  /**
+   * Rejects with WorkerFailure `died` or `failed`; resolves with WITHDRAWN where the task `mayMove` and was withdrawn.
+   * `transfer`: buffers of the task, which are moved to the thread, but for those of a task that may move.
+   */
+  async run(task: SentTask, mayMove = false): Promise<unknown> {
     this.#pending++
     try {
       this.start()
@@ -187,8 +224,9 @@ export class WorkerThreads {
       const pool = this.#current
       // Piscina would start a thread for each task.
       if (pool === null || pool.piscina.threads.length === 0) throw new WorkerFailure('died', 'no thread has started')
-      const reply = await this.#runIn(pool, envelope, transfer)
+      const reply = mayMove ? await this.#runWithdrawable(pool, task) : await this.#runIn(pool, task)
       if ('value' in reply) return reply.value
+      if ('kind' in reply) return WITHDRAWN
       throw new WorkerFailure('failed', reply.cause)
     } catch (error) {
       if (error instanceof WorkerFailure) throw error
@@ -196,7 +234,7 @@ export class WorkerThreads {
     } finally {
       this.#pending--
       this.#idleMs = performance.now()
-      this.#left.delete(envelope.id)
+      this.#left.delete(task.envelope.id)
       // Events of the last task are in the queue of another port.
       if (this.#state === 'retired' && this.#pending === 0) setImmediate(() => this.close())
     }
@@ -208,7 +246,25 @@ export class WorkerThreads {
     for (const { hello } of this.#threads.values()) hello?.port.postMessage({ kind: 'left', task } satisfies ToWorker)
   }
 
-  async #runIn(pool: OpenPool, envelope: TaskEnvelope, transfer: readonly ArrayBuffer[]): Promise<TaskReply> {
+  /** Resolves as soon as the task is withdrawn; its thread may see that much later. */
+  #runWithdrawable(pool: OpenPool, { envelope, transfer }: SentTask): Promise<TaskReply> {
+    const bytes = transfer.reduce((sum, { byteLength }) => sum + byteLength, 0)
+    const isCopied = bytes <= COPIED_MAX && this.#copiedBytes + bytes <= COPIES_MAX
+    const claim = isCopied ? this.#claims.offer() : UNCLAIMED
+    if (claim === UNCLAIMED) return this.#runIn(pool, { envelope, transfer })
+    const { promise, resolve, reject } = Promise.withResolvers<TaskReply>()
+    this.#withdrawable.set(claim, () => resolve({ kind: 'withdrawn' }))
+    this.#copiedBytes += bytes
+    const ended = this.#runIn(pool, { envelope: { ...envelope, claim }, transfer: [] }).finally(() => {
+      this.#withdrawable.delete(claim)
+      this.#claims.free(claim)
+      this.#copiedBytes -= bytes
+    })
+    ended.then(resolve, reject)
+    return promise
+  }
+
+  async #runIn(pool: OpenPool, { envelope, transfer }: SentTask): Promise<TaskReply> {
     pool.pending++
     try {
       return (await pool.piscina.run(envelope, { transferList: transfer as never })) as TaskReply
@@ -268,7 +324,9 @@ export class WorkerThreads {
       name: 'runTask',
       // All threads start at once: piscina fills the first one before it starts another.
       ...{ minThreads: threads, maxThreads: threads, concurrentTasksPerWorker: tasksMax },
-      workerData: { plan, compileCache: getCompileCacheDir(), wakes } satisfies WorkerData,
+      workerData: {
+        ...{ plan, compileCache: getCompileCacheDir(), wakes, claims: this.#claims.memory },
+      } satisfies WorkerData,
       resourceLimits: { maxOldGenerationSizeMb: Math.ceil(heapBytes / MIB) },
       recordTiming: false,
     })
@@ -407,7 +465,8 @@ export class WorkerThreads {
     const own = [...this.#threads.values()].filter(thread => thread.pool === pool)
     if (!own.some(({ hello }) => hello !== null && heldBytes(hello.held) > HELD_MAX)) return
     // Piscina gives each thread one of so many tasks.
-    for (const _ of own) void this.#runIn(pool, { task: { kind: TRIM }, id: 0, endMs: 0 }, []).catch(() => undefined)
+    const trim: SentTask = { envelope: { task: { kind: TRIM }, id: 0, endMs: 0 }, transfer: [] }
+    for (const _ of own) void this.#runIn(pool, trim).catch(() => undefined)
   }
 
   /** A silent thread that waits for a processor does not hang: its wait is no silence (D259). */

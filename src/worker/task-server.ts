@@ -30,6 +30,7 @@ import { SharedWakes } from '../runtime/shared-wakes.ts'
 import { lowerPriority, systemThreadId } from '../runtime/thread-scheduling.ts'
 import { allocateMemoryRows, MemoryReport, memoryRows } from '../runtime/thread-memory.ts'
 import { watchLife } from '../runtime/signs-of-life.ts'
+import { TaskClaims, UNCLAIMED } from '../runtime/task-claims.ts'
 import { type TaskTime, TaskTimes } from './task-time.ts'
 
 /** Between two signs of life, in milliseconds. */
@@ -86,7 +87,7 @@ export type TaskRunner = (task: never, time: TaskTime) => TaskResult | Promise<T
 
 /** Returns the function that piscina calls with each task. `runnersOf`: runners by kind of task. */
 export function serveTasks(runnersOf: (context: TaskContext) => Readonly<Record<string, TaskRunner>>) {
-  const { context, life, memory, times } = openThread()
+  const { context, life, memory, times, claims } = openThread()
   const runners = { ...runnersOf(context), [TRIM]: trimHeap }
   watchLife(() => Atomics.add(life, BEATS, 1))
   const { marks } = context
@@ -95,6 +96,7 @@ export function serveTasks(runnersOf: (context: TaskContext) => Readonly<Record<
   return async (envelope: TaskEnvelope): Promise<TaskReply> => {
     // Between two tasks: a reactor that became ready meanwhile goes first (D700).
     yieldProcessor()
+    if (!claims.begin(envelope.claim ?? UNCLAIMED)) return { kind: 'withdrawn' }
     Atomics.add(life, RUNNING, 1)
     Atomics.add(life, BEATS, 1)
     const beginMs = monotonicMs()
@@ -127,7 +129,7 @@ async function trimHeap(): Promise<TaskResult> {
 }
 
 function openThread() {
-  const { plan: text, wakes } = workerData as WorkerData
+  const { plan: text, wakes, claims } = workerData as WorkerData
   const plan = JSON.parse(text) as WorkerPlan
   const { port1: own, port2: port } = new MessageChannel()
   const life = new Int32Array(new SharedArrayBuffer(LIFE_BYTES))
@@ -172,7 +174,7 @@ function openThread() {
   const count: TaskContext['count'] = counts => own.postMessage({ kind: 'counts', counts } satisfies FromWorker)
   const shares = { scriptMemory, marks, wakes: new SharedWakes(wakes) }
   const context: TaskContext = { plan, report, call, count, streams, ...shares }
-  return { context, life, memory, times }
+  return { context, life, memory, times, claims: new TaskClaims(claims) }
 }
 
 function run(

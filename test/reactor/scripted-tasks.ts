@@ -11,6 +11,6 @@ export const STARTS = 300
 export const FAILING = 301
 
 export type ScriptedTask =
-  | { readonly kind: 'hold' | 'block'; readonly cells: SharedArrayBuffer }
+  | { readonly kind: 'hold' | 'block' | 'count'; readonly cells: SharedArrayBuffer }
   | { readonly kind: 'read'; readonly path: string }
   | { readonly kind: 'hang' | 'litter' | 'exhaust' | 'exit' | 'fail' | 'rest' | 'plan' }

@@ -1,6 +1,7 @@
 /** A worker thread whose tasks do what a test says: wait at a gate, hang, die. */
 import { readFileSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
+import type { FlowTask } from '../../src/mediation/worker-task.ts'
 import { serveTasks } from '../../src/worker/task-server.ts'
 import { BEGUN, GATE, MOST, NOW } from './scripted-tasks.ts'
 
@@ -29,6 +30,13 @@ function block({ cells: shared }: { readonly cells: SharedArrayBuffer }) {
   return { value: { kind: 'held' }, transfer: [] }
 }
 
+/** Returns the bytes of its body, and counts that it has begun. */
+function count({ cells, message }: { readonly cells: SharedArrayBuffer; readonly message: FlowTask['message'] }) {
+  Atomics.add(new Int32Array(cells), BEGUN, 1)
+  const { body } = message
+  return { value: { kind: 'counted', bytes: body.kind === 'bytes' ? body.bytes : null }, transfer: [] }
+}
+
 /** Leaves 100 MiB of garbage outside of the heap, after the thread has told of them. */
 async function litter(): Promise<number> {
   const held = Array.from({ length: 100 }, () => Buffer.alloc(1_048_576))
@@ -44,6 +52,7 @@ function exhaust(): never {
 export const runTask = serveTasks(({ plan }) => ({
   hold,
   block,
+  count,
   exhaust,
   read: ({ path }: { readonly path: string }) => ({ value: readFileSync(path, 'utf8'), transfer: [] }),
   litter: async () => ({ value: await litter(), transfer: [] }),

@@ -431,6 +431,62 @@ test('a message that computes for long holds up no later one: the thread of long
   assert.equal(reactors.metrics.workerDiversions, 1)
 })
 
+const WAITING: readonly (readonly [title: string, blocked: number, bytes: number])[] = [
+  ['without a body, behind one that computes', 1, 0],
+  ['whose body fits a copy, behind one that computes', 1, 262_144],
+  ['behind one that computes, where the thread for long bodies computes too', 2, 1000],
+]
+for (const [title, blocked, bytes] of WAITING) {
+  test(`a message ${title}, is begun by another thread, once`, async t => {
+    const reactors = new Reactors(t, { limits: { core: 4, max: 4, queueLength: 0 } })
+    const cells = reactors.cells.buffer as SharedArrayBuffer
+    const blocking: Promise<string>[] = []
+    for (let number = 1; number <= blocked; number++) {
+      if (number > 1) await sleep(200)
+      blocking.push(reactors.outcome(0, { kind: 'block', cells }))
+      await reactors.begun(number)
+    }
+    const result = (await reactors.run(0, { kind: 'count', cells }, bytes)) as { readonly bytes: Uint8Array | null }
+    assert.equal(result.bytes?.length ?? 0, bytes)
+    reactors.openGate()
+    for (const each of blocking) assert.equal(await each, 'done')
+    // The thread that has computed comes to the message that was withdrawn before it comes to this one.
+    assert.equal(await reactors.outcome(0, { kind: 'plan' }), 'done')
+    assert.equal(reactors.cells[BEGUN], blocked + 1)
+    assert.equal(reactors.counts().running, 0)
+  })
+}
+
+test('a message whose body is moved waits for the thread that has it', async t => {
+  const reactors = new Reactors(t, { limits: { core: 4, max: 4, queueLength: 0 } })
+  const cells = reactors.cells.buffer as SharedArrayBuffer
+  const blocked = reactors.outcome(0, { kind: 'block', cells })
+  await reactors.begun(1)
+  const ended: string[] = []
+  const moved = reactors.outcome(0, { kind: 'count', cells }, 262_145).then(() => ended.push('moved'))
+  await reactors.outcome(0, { kind: 'count', cells }).then(() => ended.push('copied'))
+  reactors.openGate()
+  await Promise.all([blocked, moved])
+  assert.deepEqual(ended, ['copied', 'moved'])
+})
+
+test('a message that all threads hold up waits, and goes to the first that is free', async t => {
+  const reactors = new Reactors(t, { limits: { core: 5, max: 5, queueLength: 0 } })
+  const cells = reactors.cells.buffer as SharedArrayBuffer
+  const blocking: Promise<string>[] = []
+  for (let number = 1; number <= 3; number++) {
+    blocking.push(reactors.outcome(0, { kind: 'block', cells }))
+    await reactors.begun(number)
+    await sleep(200)
+  }
+  const waiting = reactors.outcome(0, { kind: 'count', cells })
+  await sleep(200)
+  assert.equal(reactors.cells[BEGUN], 3)
+  reactors.openGate()
+  assert.deepEqual(await Promise.all([waiting, ...blocking]), ['done', 'done', 'done', 'done'])
+  assert.equal(reactors.cells[BEGUN], 4)
+})
+
 test('a message that waits for something holds up no thread: later ones join it', async t => {
   const reactors = new Reactors(t, { limits: { core: 4, max: 4, queueLength: 0 }, heldUpMs: 1500 })
   const held = reactors.hold(0)

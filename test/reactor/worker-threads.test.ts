@@ -46,7 +46,8 @@ class Threads {
 
   /** Resolves with `done`, or the reason of the failure. */
   async outcome(kind: ScriptedTask['kind'], path = ''): Promise<string> {
-    return this.threads.run({ task: { kind, path } as ScriptedTask, id: 0, endMs: 0 }, []).then(
+    const envelope = { task: { kind, path } as ScriptedTask, id: 0, endMs: 0 }
+    return this.threads.run({ envelope, transfer: [] }).then(
       () => 'done',
       (error: WorkerFailure) => error.reason,
     )
