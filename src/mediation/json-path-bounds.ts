@@ -33,31 +33,41 @@ interface Segment {
 
 interface Query {
   readonly segments: readonly Segment[]
-  query(value: Json): Iterable<Node>
-  lazyQuery(value: Json): Iterable<Node>
+  query(value: Json): object
+}
+
+interface Context {
+  readonly currentValue: Json
+  readonly rootValue: Json
 }
 
 interface Operand {
-  evaluate(context: object): unknown
+  evaluate(context: Context): unknown
+}
+
+interface FilterQuery extends Operand {
+  readonly path: Query
 }
 
 interface Infix {
   readonly operator: string
   readonly left: Operand
   readonly right: Operand
-  evaluate(context: object): unknown
+  evaluate(context: Context): unknown
 }
 
 /** The parts of the library that are replaced. */
 export interface JsonPathInternals {
   readonly JSONPathNode: new (value: Json, location: Node['location'], root: Json) => Node
-  readonly JSONPathNodeList: abstract new () => { readonly nodes: readonly Node[] }
+  readonly JSONPathNodeList: new (nodes: readonly Node[]) => { readonly nodes: readonly Node[] }
   readonly JSONPathQuery: { readonly prototype: Query }
   readonly Nothing: unknown
   readonly jsonpath: {
     readonly expressions: {
       readonly InfixExpression: { readonly prototype: Infix }
       readonly LogicalExpression: { readonly prototype: Operand }
+      readonly RelativeQuery: { readonly prototype: FilterQuery }
+      readonly RootQuery: { readonly prototype: FilterQuery }
     }
   }
   compile(path: string): Query
@@ -67,8 +77,8 @@ export interface JsonPathInternals {
 const EVALUATION_MS = 2000
 
 let work = 0
-/** Evaluations that this thread is in: they are synchronous, and filters nest further ones. */
-let depth = 0
+/** This thread is in an evaluation. Evaluations are synchronous. */
+let isRunning = false
 const time = new ProcessorTimeLimit(EVALUATION_MS)
 
 /** Counts work. Throws LimitReached where the flow computes for too long, MediationFault without room in the heap. */
@@ -77,7 +87,7 @@ export function spend(amount: number): void {
   if (work < WORK_PER_LOOK) return
   work = 0
   checkTime()
-  if (depth > 0 && time.isOver) {
+  if (isRunning && time.isOver) {
     const cause = `a JSONPath takes more than ${EVALUATION_MS} ms on this message`
     throw new MediationFault({ code: TOO_LONG.code, message: TOO_LONG.told, cause })
   }
@@ -131,21 +141,24 @@ export function boundJsonPath(library: JsonPathInternals): void {
     return found
   }
 
-  const { query } = JSONPathQuery.prototype
   JSONPathQuery.prototype.query = function (value) {
-    if (depth++ === 0) time.start()
+    time.start()
+    isRunning = true
     try {
-      return query.call(this, value)
+      return nodesOf(library, this, value, value)
     } finally {
-      depth--
+      isRunning = false
     }
-  }
-  // Filters ask for this one below a selector that is lazy.
-  JSONPathQuery.prototype.lazyQuery = function (value) {
-    return this.query(value)
   }
 
   boundFilters(library)
+}
+
+/** Nodes that a query finds. Within a filter `root` is that of the document, where queries with `$` begin. */
+function nodesOf({ JSONPathNode, JSONPathNodeList }: JsonPathInternals, { segments }: Query, value: Json, root: Json) {
+  let nodes = [new JSONPathNode(value, [], root)]
+  for (const segment of segments) nodes = segment.resolve(nodes)
+  return new JSONPathNodeList(nodes)
 }
 
 /**
@@ -177,8 +190,9 @@ function* entriesFromLast(value: Json): Generator<readonly [string | number, Jso
 }
 
 /** Filters count each item, and comparisons what they compare. */
-function boundFilters({ JSONPathNodeList, Nothing, jsonpath: { expressions } }: JsonPathInternals): void {
-  const { InfixExpression, LogicalExpression } = expressions
+function boundFilters(library: JsonPathInternals): void {
+  const { JSONPathNodeList, Nothing } = library
+  const { InfixExpression, LogicalExpression, RelativeQuery, RootQuery } = library.jsonpath.expressions
   const { evaluate: evaluateInfix } = InfixExpression.prototype
   const { evaluate: evaluateLogical } = LogicalExpression.prototype
 
@@ -187,8 +201,16 @@ function boundFilters({ JSONPathNodeList, Nothing, jsonpath: { expressions } }: 
     return evaluateLogical.call(this, context)
   }
 
+  // The library takes the item for the root of what is below it.
+  RelativeQuery.prototype.evaluate = function ({ currentValue, rootValue }) {
+    return nodesOf(library, this.path, currentValue, rootValue)
+  }
+  RootQuery.prototype.evaluate = function ({ rootValue }) {
+    return nodesOf(library, this.path, rootValue, rootValue)
+  }
+
   /** RFC 9535 2.3.5.2.2: a query that finds nothing is compared as nothing. */
-  const comparable = (operand: Operand, context: object): unknown => {
+  const comparable = (operand: Operand, context: Context): unknown => {
     const value = operand.evaluate(context)
     if (!(value instanceof JSONPathNodeList)) return value
     return value.nodes.length === 0 ? Nothing : value.nodes[0]!.value
