@@ -5,7 +5,8 @@
 import { createRequire } from 'node:module'
 import { compilePattern, type Pattern } from '../runtime/pattern.ts'
 import { isObject } from './formats/json-text.ts'
-import { boundJsonPath, type JsonPathInternals, spend } from './json-path-bounds.ts'
+import { boundJsonPath, spend } from './json-path-bounds.ts'
+import { boundFilters, type JsonPathFilterInternals } from './json-path-filters.ts'
 import { standardPath } from './json-path-text.ts'
 import { boundXPath, type XPathInternals } from './xpath-bounds.ts'
 import type { Json } from './value.ts'
@@ -78,7 +79,7 @@ interface JsonPathEnvironment {
   readonly functionRegister: Map<string, JsonPathFunction>
 }
 
-interface JsonPathLibrary extends JsonPathInternals {
+interface JsonPathLibrary extends JsonPathFilterInternals {
   readonly JSONPathEnvironment: new () => JsonPathEnvironment
 }
 
@@ -107,6 +108,7 @@ export function compileJsonPath(text: string): JsonPathQuery {
 function boundedJsonPaths(): JsonPathEnvironment {
   const library = require('json-p3') as JsonPathLibrary
   boundJsonPath(library)
+  boundFilters(library)
   const environment = new library.JSONPathEnvironment()
   // A number beyond a double is an object for the library.
   environment.entries = value => (isObject(value) ? Object.entries(value) : [])

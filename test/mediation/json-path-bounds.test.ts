@@ -6,7 +6,7 @@ import { exactValue, writtenValue } from '../../src/mediation/formats/json-text.
 import { compileJsonPath } from '../../src/mediation/lazy-libraries.ts'
 import { MediationFault } from '../../src/mediation/mediation-fault.ts'
 import { type Json, memberOf } from '../../src/mediation/value.ts'
-import { unboundedLibrary } from './unbounded-libraries.ts'
+import { dice, looksOf, unboundedLibrary } from './unbounded-libraries.ts'
 
 const PATHS = [
   '$',
@@ -109,6 +109,101 @@ test('within a filter of a filter `$` is the root of the document (RFC 9535 2.3.
   }
 })
 
+type Roll = (sides: number) => number
+
+function pick<T>(roll: Roll, from: readonly T[]): T {
+  return from[roll(from.length)]!
+}
+
+function several(roll: Roll, most: number, make: () => string): string {
+  return Array.from({ length: roll(most + 1) }, make).join('')
+}
+
+function randomJson(roll: Roll, depth: number): Json {
+  if (depth === 0 || roll(4) === 0) return pick(roll, [0, 1, 2, 'x', 'xy', true, null])
+  const inner = Array.from({ length: roll(4) }, () => randomJson(roll, depth - 1))
+  return roll(2) === 0 ? inner : Object.fromEntries(inner.map(value => [pick(roll, ['a', 'b', 'c']), value]))
+}
+
+const CHILDREN = ['.a', '.b', '.*', '[0]', '[-1]', '[1:]', '["a","b"]'] as const
+const DESCENDANTS = ['..a', '..b', '..*', '..[0]', '..["a",0]'] as const
+
+/** A query with one `..` at most: the library alone counts a node once for each way to it. */
+function randomQuery(roll: Roll, root: string): string {
+  const before = several(roll, 1, () => pick(roll, CHILDREN))
+  const deep = several(roll, 1, () => pick(roll, DESCENDANTS))
+  return root + before + deep + several(roll, 2, () => pick(roll, CHILDREN))
+}
+
+/** `nested`: the filter is within another one, where the library alone takes the item for the root. */
+function randomFilter(roll: Roll, depth: number, nested: boolean): string {
+  const root = nested || roll(3) > 0 ? '@' : '$'
+  const singular = root + several(roll, 2, () => pick(roll, ['.a', '.b', '[0]']))
+  const right = pick(roll, ['0', '1', '2', "'x'", 'true', singular, '@.c'])
+  const inner = depth === 0 ? '@.a' : randomFilter(roll, depth - 1, true)
+  const other = depth === 0 ? '@.b' : randomFilter(roll, depth - 1, nested)
+  const operator = pick(roll, ['==', '!=', '<', '<=', '>', '>='])
+  return pick(roll, [
+    () => `${randomQuery(roll, root)}${several(roll, 1, () => pick(roll, DESCENDANTS))}`,
+    () => `!${randomQuery(roll, root)}`,
+    () => `@${pick(roll, ['', '..'])}[?${inner}]`,
+    () => `${singular} ${operator} ${right}`,
+    () => `count(${randomQuery(roll, root)}) ${operator} ${roll(4)}`,
+    () => `value(${randomQuery(roll, root)}) ${operator} ${right}`,
+    () => `length(${singular}) ${operator} ${roll(4)}`,
+    () => `(${inner.startsWith('$') ? '@.a' : inner}) ${pick(roll, ['&&', '||'])} (${other})`,
+    () => `!(${other})`,
+  ])()
+}
+
+const RUNS = 3000
+
+test(`random filters select what the library alone selects (seeds 1 to ${RUNS})`, () => {
+  for (let seed = 1; seed <= RUNS; seed++) {
+    const roll = dice(seed)
+    const document = randomJson(roll, 5)
+    const path = `$${pick(roll, ['', '..', '.a', '.*', '..*'])}[?${randomFilter(roll, 2, false)}]`
+    const [found, expected] = [compileJsonPath(path), unbounded.compile(path)].map(query => query.query(document))
+    const told = `seed ${seed}: ${path} on ${JSON.stringify(document)}`
+    assert.deepEqual(found!.locations(), expected!.locations(), told)
+  }
+})
+
+/** A chain of `depth` objects, beside as many items. */
+function wideAndDeep(size: number): Json {
+  const items = Array.from({ length: size }, (_, at) => ({ v: at, w: {} }))
+  const names = Object.fromEntries(items.map(({ v }) => [`n${v}`, v]))
+  return { items, names, deep: chain(size) }
+}
+
+const GROWING = [
+  '$..*',
+  '$..[?@..c]',
+  '$..[?!@..c]',
+  '$..[?@..a..c]',
+  '$..[?@..[?@.c]]',
+  '$..[?@[?@..c]]',
+  '$..[?count(@..*) > 3]',
+  '$..[?value(@..c) == 1]',
+  '$.items[?$..c]',
+  '$.items[?count($..b) == @.v]',
+  '$.items[?value($..c) == @.v]',
+  '$.items[?$.items[?@.v == 1.5]]',
+  '$.items[?@.w == $.names]',
+  '$.items[?@.v == length($.names)]',
+]
+
+test('the steps of a filter grow as the document does', () => {
+  for (const path of GROWING) {
+    const query = compileJsonPath(path)
+    const [small, large] = [4000, 16_000].map(size => {
+      const document = wideAndDeep(size)
+      return looksOf(() => query.query(document))
+    })
+    assert.ok(large! < 6 * small!, `${path}: ${small} looks, then ${large}`)
+  }
+})
+
 test('a number beyond a double has no members, equals its text, and is compared as a number', () => {
   const json = exactValue(
     '{"items":[{"v":12345678901234567890},{"v":12345678901234567891},{"v":5}],"v":12345678901234567891}',
@@ -149,7 +244,7 @@ test('a path finds all members of a long list', () => {
 test('D313: a path that takes too long ends its message with 102542', () => {
   beginTurn()
   assert.throws(
-    () => compileJsonPath('$..[?count(@..a..a) == 1]').query(chain(2000)),
+    () => compileJsonPath('$..[?count(@..a..a) == 1]').query(chain(4000)),
     (error: unknown) =>
       (error instanceof MediationFault && error.raised.code === 102542) ||
       (error instanceof LimitReached && error.fault.code === 102542),
