@@ -1,6 +1,5 @@
 /** XPath over documents that clients choose: the same values as the library alone, in bounded time. */
 import assert from 'node:assert/strict'
-import { createRequire } from 'node:module'
 import { test } from 'node:test'
 import { beginTurn } from '../../src/mediation/flow-limits.ts'
 import { type DomNode, type XPathValue, xpathLibrary } from '../../src/mediation/lazy-libraries.ts'
@@ -8,6 +7,7 @@ import { DEFAULT_LIMITS } from '../../src/mediation/formats/body-limits.ts'
 import { parseXmlText } from '../../src/mediation/formats/xml-reader.ts'
 import { domOf } from '../../src/mediation/xml-dom.ts'
 import { withinTime } from '../../src/mediation/xpath-bounds.ts'
+import { unboundedLibrary } from './unbounded-libraries.ts'
 
 const PATHS = [
   '//*',
@@ -42,16 +42,7 @@ const PATHS = [
 
 const NESTED = `<r>${'<a k="1"><b>x</b><a k="2"><b>y</b><b>z</b></a>t</a>'.repeat(20)}</r>`
 
-/** A second copy of the library, without bounds. */
-function unboundedLibrary(): ReturnType<typeof xpathLibrary> {
-  const require = createRequire(import.meta.url)
-  const path = require.resolve('xpath')
-  const { [path]: cached } = require.cache
-  delete require.cache[path]
-  const library = require(path)
-  require.cache[path] = cached
-  return library
-}
+const unbounded = unboundedLibrary<ReturnType<typeof xpathLibrary>>('xpath')
 
 function rootOf(xml: string): DomNode {
   return domOf(parseXmlText(xml, DEFAULT_LIMITS))
@@ -69,8 +60,7 @@ function shown(value: XPathValue): unknown {
 }
 
 test('every path has the value that the library alone gives it', () => {
-  xpathLibrary()
-  const [root, unbounded] = [rootOf(NESTED), unboundedLibrary()]
+  const root = rootOf(NESTED)
   for (const path of PATHS) {
     const [value, expected] = [evaluate(xpathLibrary(), path, root), evaluate(unbounded, path, root)]
     // Nodes are compared by identity: a comparison by structure would walk the whole document each time.
@@ -78,6 +68,21 @@ test('every path has the value that the library alone gives it', () => {
     if (!Array.isArray(is) || !Array.isArray(wanted)) assert.equal(is, wanted, path)
     else assert.ok(is.length === wanted.length && is.every((node, at) => node === wanted[at]), path)
   }
+})
+
+const NUMBERS = ['12', '-1.5', ' .5 ', '0.0', '\t7\n', '1.', '-', '.', '1 2', '+1', '1e5', '--1', '1.2.3', '']
+
+test('a text is a number for every text that is one for the library alone', () => {
+  for (const text of NUMBERS) {
+    const [is, expected] = [xpathLibrary(), unbounded].map(library =>
+      evaluate(library, `number("${text}")`, rootOf('<r/>')),
+    )
+    assert.equal(is!.stringValue(), expected!.stringValue(), text)
+  }
+})
+
+test('a text of a million digits that is no number is read in one go', () => {
+  assert.equal(evaluate(xpathLibrary(), '/r > 3', rootOf(`<r>${'1'.repeat(1_000_000)}x</r>`)).stringValue(), 'false')
 })
 
 const DEEP = `${'<a>'.repeat(190)}${'</a>'.repeat(190)}`
