@@ -24,6 +24,8 @@ export interface DomNode {
   readonly firstChild: DomNode | null
   readonly nextSibling: DomNode | null
   readonly parentNode: DomNode | null
+  /** Place in the order of the document; a namespace has none. */
+  readonly order?: number
   /** The element of an attribute. */
   readonly ownerElement?: DomNode | null
   /** The tree that an element is made of, its levels, and the prefixes in it that are declared outside of it. */

@@ -17,10 +17,6 @@ const XMLNS = 'http://www.w3.org/2000/xmlns/'
 /** Nodes that are made between two looks at the clock. */
 const NODES_PER_LOOK = 4096
 
-/** Answers of `compareDocumentPosition`: the other node comes first, or later. */
-const PRECEDING = 2
-const FOLLOWING = 4
-
 class AttributeList {
   readonly #attributes: readonly Attribute[]
 
@@ -76,12 +72,6 @@ class Node {
     if (last === null) this.firstChild = child
     else last.nextSibling = child
     this.#lastChild = child
-  }
-
-  /** A namespace, which the library makes, stands behind its element. */
-  compareDocumentPosition(other: { readonly order?: number; readonly ownerElement?: Node | null }): number {
-    const { order = other.ownerElement?.order ?? 0 } = other
-    return order < this.order ? PRECEDING : FOLLOWING
   }
 
   lookupNamespaceURI(prefix: string): string | null {

@@ -10,9 +10,6 @@ import { MediationFault } from './mediation-fault.ts'
 const EVALUATION_MS = 2000
 /** Nodes visited, or characters read, between two looks at the clock. */
 const WORK_PER_LOOK = 4096
-/** Node sets up to this size are sorted by comparing nodes, larger ones by a walk through the document. */
-const COMPARED_MAX = 32
-
 interface Step {
   readonly axis: number
   readonly nodeTest: { matches(node: DomNode, context: object): boolean }
@@ -22,7 +19,8 @@ interface Step {
 interface NodeSet {
   nodes: DomNode[]
   size: number
-  tree: object | null
+  /** Its nodes in document order, once they are sorted. */
+  tree: readonly DomNode[] | null
   stringForNode(node: DomNode): string
 }
 
@@ -83,7 +81,7 @@ export function boundXPath(library: XPathInternals): void {
   XNumber.prototype.numberFormat = NUMBER
   const { prototype } = XNodeSet
   const { applyStep, applySteps } = PathExpr
-  const { toArray, first, stringForNode, equals, notequal } = prototype
+  const { stringForNode, equals, notequal } = prototype
   const counted = new WeakMap<object, Pick<Step, 'axis' | 'nodeTest'>>()
 
   PathExpr.applyStep = (step, context, node) => {
@@ -124,10 +122,10 @@ export function boundXPath(library: XPathInternals): void {
     this.size = this.nodes.length
   }
   prototype.toArray = function () {
-    return this.nodes.length > COMPARED_MAX ? inDocumentOrder(this.nodes) : toArray.call(this)
+    return [...sorted(this)]
   }
   prototype.first = function () {
-    return this.nodes.length > COMPARED_MAX ? inDocumentOrder(this.nodes)[0]! : first.call(this)
+    return sorted(this)[0] ?? null
   }
   prototype.stringForNode = function (node) {
     const text = stringForNode.call(this, node)
@@ -155,23 +153,15 @@ function textsOf(set: NodeSet): Set<string> {
   return new Set(set.nodes.map(node => set.stringForNode(node)))
 }
 
-/** Nodes of the document of the first one in its order; others, which are rare, behind them. */
-function inDocumentOrder(nodes: readonly DomNode[]): DomNode[] {
-  const left = new Set(nodes)
-  const ordered: DomNode[] = []
-  const take = (node: DomNode): void => {
-    spend(1)
-    if (left.delete(node)) ordered.push(node)
+function sorted(set: NodeSet): readonly DomNode[] {
+  if (set.tree === null) {
+    spend(set.size)
+    set.tree = set.nodes.toSorted((one, other) => placeOf(one) - placeOf(other))
   }
-  let root = nodes[0]!
-  for (let up: DomNode | null = root; up !== null; up = up.parentNode ?? up.ownerElement ?? null) root = up
-  const pending: DomNode[] = [root]
-  for (let node = pending.pop(); node !== undefined && left.size > 0; node = pending.pop()) {
-    take(node)
-    for (const attribute of node.attributes ?? []) take(attribute)
-    const { nextSibling, firstChild } = node
-    if (nextSibling !== null && node !== root) pending.push(nextSibling)
-    if (firstChild !== null) pending.push(firstChild)
-  }
-  return [...ordered, ...left]
+  return set.tree
+}
+
+/** A namespace, which the library makes, stands behind its element. */
+function placeOf({ order, ownerElement }: DomNode): number {
+  return order ?? (ownerElement?.order ?? 0) + 0.5
 }
