@@ -76,12 +76,13 @@ const NUMBER = /^\s*-?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*$/
 
 /** Replaces functions of the library; once per thread. */
 export function boundXPath(library: XPathInternals): void {
-  const { PathExpr, XNodeSet, XBoolean, XNumber } = library
-  const { DESCENDANTORSELF } = library.Step
-  XNumber.prototype.numberFormat = NUMBER
-  const { prototype } = XNodeSet
+  library.XNumber.prototype.numberFormat = NUMBER
+  boundPaths(library)
+  boundNodeSets(library)
+}
+
+function boundPaths({ PathExpr, Step: { DESCENDANTORSELF } }: XPathInternals): void {
   const { applyStep, applySteps } = PathExpr
-  const { stringForNode, equals, notequal } = prototype
   const counted = new WeakMap<object, Pick<Step, 'axis' | 'nodeTest'>>()
 
   PathExpr.applyStep = (step, context, node) => {
@@ -113,6 +114,11 @@ export function boundXPath(library: XPathInternals): void {
     }
     return [...from]
   }
+}
+
+function boundNodeSets({ XNodeSet, XBoolean }: XPathInternals): void {
+  const { prototype } = XNodeSet
+  const { stringForNode, equals, notequal } = prototype
 
   prototype.addArray = function (nodes) {
     const all = new Set(this.nodes)
