@@ -29,7 +29,7 @@ import { SharedPermits } from '../runtime/shared-permits.ts'
 import { SharedWakes } from '../runtime/shared-wakes.ts'
 import type { PlannedWork, WorkTimes } from './api-work.ts'
 import { WorkScheduler } from './work-scheduler.ts'
-import { type PoolKind, SUSPENDED_MAX, TaskIds, WorkerPool } from './worker-pool.ts'
+import { type PoolKind, SUSPENDED_MAX, TaskIds, type TaskSize, WorkerPool } from './worker-pool.ts'
 import { WorkerThreads, type WorkerThreadsOptions } from './worker-threads.ts'
 
 /** Threads of earlier plans whose tasks have not ended; beyond, those of the oldest plan are ended (D713). */
@@ -43,6 +43,8 @@ const LANES = ['mediation', 'long', 'spare', 'background'] as const
 const MESSAGE_LANES = ['mediation', 'long', 'spare'] as const
 /** Threads per reactor: it holds one long body in its heap at a time, or few. */
 const THREADS = { long: 1, spare: 1 }
+/** A longer body, or an encoded one, may take some time: it goes to a thread without tasks, if there is one (D929). */
+const SHORT_MAX = 16_384
 /** Between two looks for messages that wait for a thread which computes, in milliseconds. */
 const LOOK_MS = 50
 
@@ -183,7 +185,7 @@ export class ReactorWorkers {
   #newScheduler(): WorkScheduler {
     const { report, workTimes: times } = this.#options
     return new WorkScheduler({
-      open: task => this.#background.open({ task, transfer: [] }, 0),
+      open: task => this.#background.open({ task, size: 'bound', transfer: [] }),
       // One permit is left, so that no API waits for the jobs of others until it is asked.
       jobsMax: () => Math.max(1, this.#live.workers.limits.background.core - 1),
       wakes: new SharedWakes(this.#share.wakes),
@@ -229,7 +231,7 @@ export class ReactorWorkers {
           queueWarningMs: row === 'background' ? 0 : workers.queueWarningMs,
         }
       },
-      threads: (task, bytes) => this.#threadsFor(kind, task, bytes),
+      threads: size => (size === 'bound' ? this.#current().threads[kind] : this.#threadsFor(size)),
       report,
       metrics,
     })
@@ -241,16 +243,16 @@ export class ReactorWorkers {
         const { calls = null } = task
         // The last one is that of the task itself.
         const held = heldPermits(calls === null ? null : { ...calls, [row]: calls[row] - 1 })
-        return unpackResult((await pool.run({ ...packed(task), held }, bytes, wait)) as PackedResult)
+        const size = this.#sizeOf(task, bytes)
+        return unpackResult((await pool.run({ ...packed(task), size, held }, wait)) as PackedResult)
       },
       background: task => this.#runInBackground(task),
     }
   }
 
   #runInBackground(task: FlowTask): Promise<void> | null {
-    const { body } = task.message
     try {
-      const result = this.#background.run(packed(task), body.kind === 'bytes' ? body.bytes.byteLength : 0)
+      const result = this.#background.run({ ...packed(task), size: 'bound' })
       return result.then(
         result => this.#backgroundEnded(task, unpackResult(result as PackedResult)),
         error => this.#backgroundFailed(task, error as WorkerFailure),
@@ -270,15 +272,27 @@ export class ReactorWorkers {
     this.#options.report('error', 'background task failed', { API: api, REASON: reason, CAUSE_OF_ERROR: message })
   }
 
-  #threadsFor(pool: PoolKind, { kind }: { readonly kind: string }, bytes: number): WorkerThreads {
+  /** `bytes`: length of the body. What is decoded may be much longer. */
+  #sizeOf({ message }: FlowTask, bytes: number): TaskSize {
+    if (bytes > this.#live.bodies.memoryMax) return 'long'
+    return bytes > SHORT_MAX || (bytes > 0 && isEncoded(message)) ? 'large' : 'short'
+  }
+
+  #threadsFor(size: Exclude<TaskSize, 'bound'>): WorkerThreads {
     const { threads } = this.#current()
-    // Requests to mounted APIs stay on the threads that have their state.
-    if (pool === 'background' || kind === ('mounted' satisfies MountedTask['kind'])) return threads[pool]
-    if (bytes > this.#live.bodies.memoryMax) return threads.long
+    if (size === 'long') return threads.long
     this.#looking ??= setInterval(() => this.#moveWaiting(), LOOK_MS).unref()
-    const lane = MESSAGE_LANES.find(lane => !threads[lane].isHeldUp) ?? 'mediation'
-    if (lane !== 'mediation') this.#options.metrics.add(METRIC.workerDiversions, 1)
+    const idle = size === 'large' ? this.#idleLane() : null
+    const lane = idle ?? MESSAGE_LANES.find(lane => !threads[lane].isHeldUp) ?? 'mediation'
+    if (idle === null && lane !== 'mediation') this.#options.metrics.add(METRIC.workerDiversions, 1)
     return threads[lane]
+  }
+
+  /** Returns a lane on whose thread a large body delays no other message now. The first large bodies start one. */
+  #idleLane(): 'long' | 'spare' | null {
+    const { threads } = this.#current()
+    threads.long.start()
+    return (['long', 'spare'] as const).find(lane => threads[lane].isIdle) ?? null
   }
 
   /** Messages that wait for a thread which computes go to another one. */
@@ -357,6 +371,10 @@ function packed(task: FlowTask) {
   return { task: packTask(own), transfer }
 }
 
+function isEncoded({ fields }: FlowTask['message']): boolean {
+  return fields.some(([name]) => name.toLowerCase() === 'content-encoding')
+}
+
 /** The connections of the pool, which counts for the process, divided among its threads: each has at least one. */
 function shareOfDatabase(plan: DatabasePlan, threads: number): DatabasePlan {
   const { settings } = plan
@@ -366,8 +384,9 @@ function shareOfDatabase(plan: DatabasePlan, threads: number): DatabasePlan {
 
 function mountedService(pool: WorkerPool): MountedService {
   return {
-    open: (task: MountedTask, { transfer, bytes, held, evicted }) =>
-      pool.open({ task, transfer, held }, bytes, evicted) as ReturnType<MountedService['open']>,
+    // Requests to mounted APIs stay on the threads that have their state.
+    open: (task: MountedTask, { transfer, held, evicted }) =>
+      pool.open({ task, size: 'bound', transfer, held }, evicted) as ReturnType<MountedService['open']>,
   }
 }
 

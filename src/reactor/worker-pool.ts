@@ -61,17 +61,24 @@ interface WorkerPoolOptions {
   readonly row: number
   readonly permits: SharedPermits
   readonly settings: () => WorkerPoolSettings
-  /** The threads of the current plan for a task with a body of that length. */
-  readonly threads: (task: PoolTask['task'], bytes: number) => WorkerThreads
+  /** The threads of the current plan for a task of that size. */
+  readonly threads: (size: TaskSize) => WorkerThreads
   readonly report: Report
   readonly metrics: MetricsColumn
   /** Numbers of the tasks of all pools of a reactor. */
   readonly ids: TaskIds
 }
 
+/**
+ * Which threads a task may have. `bound`: the threads of its pool alone. `short`, `large`, `long`: any thread for
+ * messages, of which another may begin it where its own does not get to it; but `long` stays where it is.
+ */
+export type TaskSize = 'bound' | 'short' | 'large' | 'long'
+
 /** A task and its buffers, which are moved to the thread. */
 interface PoolTask {
   readonly task: { readonly kind: string }
+  readonly size: TaskSize
   readonly transfer: readonly ArrayBuffer[]
   /** Permits of the pool that tasks hold which wait for this one; left out: none. */
   readonly held?: HeldPermits | undefined
@@ -112,10 +119,6 @@ interface Place {
 
 /** A task from its entry into the pool to its end. */
 interface TaskEntry extends PoolTask {
-  /** Length of the body, wherever it is. */
-  readonly bodyBytes: number
-  /** Other threads may begin it where its own do not get to it. */
-  readonly mayMove: boolean
   readonly id: number
   state: TaskState
   /** Null before the task has its first permit. */
@@ -163,18 +166,14 @@ export class WorkerPool {
     this.#counts = COUNTS[options.kind]
   }
 
-  /**
-   * `bodyBytes`: length of the body, wherever it is. Throws WorkerFailure where it refuses the task, else rejects with
-   * one.
-   */
-  run(task: PoolTask, bodyBytes: number, wait: TaskWait | null = null): Promise<unknown> {
-    const mayMove = this.#options.kind === 'mediation'
-    return this.#enter(task, bodyBytes, mayMove, this.#options.settings().timeoutMs, wait, NOBODY).result.promise
+  /** Throws WorkerFailure where it refuses the task, else rejects with one. */
+  run(task: PoolTask, wait: TaskWait | null = null): Promise<unknown> {
+    return this.#enter(task, this.#options.settings().timeoutMs, wait, NOBODY).result.promise
   }
 
   /** Runs a task as `run` does, without the time-out of the pool. `evicted`: see `TaskEntry`. */
-  open(task: PoolTask, bodyBytes: number, evicted: () => void = NOBODY): OpenTask {
-    const entry = this.#enter(task, bodyBytes, false, 0, null, evicted)
+  open(task: PoolTask, evicted: () => void = NOBODY): OpenTask {
+    const entry = this.#enter(task, 0, null, evicted)
     return {
       result: entry.result.promise,
       get state() {
@@ -187,9 +186,7 @@ export class WorkerPool {
   }
 
   #enter(
-    { task, transfer, held }: PoolTask,
-    bodyBytes: number,
-    mayMove: boolean,
+    { task, size, transfer, held }: PoolTask,
     timeoutMs: number,
     wait: TaskWait | null,
     evicted: () => void,
@@ -201,7 +198,7 @@ export class WorkerPool {
     // A body in a file is in no memory.
     const bytes = transfer.reduce((sum, { byteLength }) => sum + byteLength, TASK_BYTES)
     const endMs = timeoutMs === 0 ? 0 : sinceMs + timeoutMs
-    const parts = { task, transfer, held, bodyBytes, mayMove, result, timeoutMs, endMs, wait, evicted }
+    const parts = { task, size, transfer, held, result, timeoutMs, endMs, wait, evicted }
     const entry: TaskEntry = { ...parts, id: ids.next(), state: 'new', threads: null, place: null, timer: null }
     const place: Place = { bytes, sinceMs, entry, taken: () => void this.#start(entry) }
     const decision = permits.enter(row, limits, place, held)
@@ -258,10 +255,11 @@ export class WorkerPool {
 
   /** Resolves with the result of the task, from the threads that have begun it. */
   async #run(entry: TaskEntry): Promise<unknown> {
-    const { task, id, endMs, transfer, bodyBytes, mayMove } = entry
+    const { task, size, id, endMs, transfer } = entry
+    const mayMove = size === 'short' || size === 'large'
     let value: unknown
     do {
-      entry.threads = this.#options.threads(task, bodyBytes)
+      entry.threads = this.#options.threads(size)
       value = await entry.threads.run({ envelope: { task, id, endMs }, transfer }, mayMove)
     } while (value === WITHDRAWN && !isLeft(entry))
     return value

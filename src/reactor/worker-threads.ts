@@ -180,6 +180,12 @@ export class WorkerThreads {
     return this.#starting !== null
   }
 
+  /** A thread waits for a task. */
+  get isIdle(): boolean {
+    if (this.#pending > 0) return false
+    return [...this.#threads.values()].some(({ pool, hello }) => pool === this.#current && hello !== null)
+  }
+
   /** Threads that take tasks, and those of them that have been in one task for some time: others wait there. */
   get #load(): { readonly threads: number; readonly heldUp: number } {
     const nowMs = monotonicMs()

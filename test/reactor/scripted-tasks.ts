@@ -10,7 +10,9 @@ export const GATE = 3
 export const STARTS = 300
 export const FAILING = 301
 
-export type ScriptedTask =
+/** `coding`: of the body of the task; '': none. */
+export type ScriptedTask = { readonly coding?: string } & (
   | { readonly kind: 'hold' | 'block' | 'count'; readonly cells: SharedArrayBuffer }
   | { readonly kind: 'read'; readonly path: string }
   | { readonly kind: 'hang' | 'litter' | 'exhaust' | 'exit' | 'fail' | 'rest' | 'plan' }
+)

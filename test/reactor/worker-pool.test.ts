@@ -79,7 +79,8 @@ class Reactors {
     place: 'memory' | 'file' = 'memory',
   ): Promise<unknown> {
     const inMemory = bytes === 0 ? { kind: 'none' } : { kind: 'bytes', bytes: new Uint8Array(bytes) }
-    const message = { body: place === 'file' ? { kind: 'file', path: '/none', length: bytes } : inMemory }
+    const fields = task.coding ? [['Content-Encoding', task.coding]] : []
+    const message = { fields, body: place === 'file' ? { kind: 'file', path: '/none', length: bytes } : inMemory }
     return this.service(reactor, transport).mediate({ ...task, message } as unknown as FlowTask, bytes)
   }
 
@@ -430,6 +431,27 @@ test('a message that computes for long holds up no later one: the thread of long
   assert.equal(await reactors.outcome(0, { kind: 'plan' }), 'done')
   assert.equal(reactors.metrics.workerDiversions, 1)
 })
+
+const LARGE: readonly (readonly [title: string, bytes: number, coding: string, delayed: number])[] = [
+  ['is longer than 16 KiB', 16_385, '', 0],
+  ['has a Content-Encoding', 100, 'gzip', 0],
+  ['is short', 16_384, '', 1],
+]
+for (const [title, bytes, coding, delayed] of LARGE) {
+  test(`a message whose body ${title} delays ${delayed === 0 ? 'no short one' : 'those behind it'}`, async t => {
+    const reactors = new Reactors(t, { limits: { core: 4, max: 4, queueLength: 0 } })
+    const task = { cells: reactors.cells.buffer as SharedArrayBuffer, coding }
+    await reactors.outcome(0, { kind: 'plan' }, 16_385)
+    await until(() => reactors.metrics.workerThreads === 2)
+    const blocked = reactors.outcome(0, { ...task, kind: 'block' }, bytes)
+    await reactors.begun(1)
+    assert.equal(await reactors.outcome(0, { kind: 'plan' }), 'done')
+    assert.equal(reactors.metrics.workerDiversions, delayed)
+    const next = await reactors.outcome(0, { ...task, kind: 'count' }, bytes)
+    reactors.openGate()
+    assert.deepEqual([next, await blocked], ['done', 'done'])
+  })
+}
 
 const WAITING: readonly (readonly [title: string, blocked: number, bytes: number])[] = [
   ['without a body, behind one that computes', 1, 0],

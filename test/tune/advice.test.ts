@@ -221,7 +221,7 @@ async function usageOfPool(
     ids: new TaskIds(),
   })
   const results = Array.from({ length: tasks }, async () =>
-    pool.run({ task: { kind: 'x' }, transfer: [new ArrayBuffer(bytes)] }, bytes),
+    pool.run({ task: { kind: 'x' }, size: 'short', transfer: [new ArrayBuffer(bytes)] }),
   )
   gate.resolve()
   await Promise.allSettled(results)

@@ -13,8 +13,6 @@ export type MountedReply = (message: ToMounted, transfer?: readonly ArrayBuffer[
 interface OpenOptions {
   /** Buffers of the task, which are moved. */
   readonly transfer: readonly ArrayBuffer[]
-  /** Length of what the task holds of the body. */
-  readonly bytes: number
   /** Permits of tasks that wait for the response. */
   readonly held: HeldPermits
   /** Too many requests wait for their clients, this one for longest. */

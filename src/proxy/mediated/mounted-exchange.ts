@@ -192,7 +192,7 @@ export class MountedExchange extends Deadline implements TargetSide, MountedList
       const row = this.#exchange.isSecured ? 'secured' : 'plain'
       const held = heldPermits(this.#exchange.calls)
       const evicted = (): void => this.#failSoon(new WorkerFailure('memory', TOO_MANY_WAIT))
-      this.#place = this.#services.workers[row].open(task, { transfer, bytes: bytes.length, held, evicted })
+      this.#place = this.#services.workers[row].open(task, { transfer, held, evicted })
       this.#place.result.then(
         result => this.#guarded(() => this.#finished(result)),
         (error: unknown) => this.#guarded(() => this.#failed(error)),
