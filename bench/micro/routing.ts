@@ -15,6 +15,7 @@ const path = new ScannedPath()
 function apiAt(at: string): Api {
   const parts = {
     filters: [],
+    isOpen: true,
     resources: EVERY_RESOURCE,
     production: null,
     sandbox: null,

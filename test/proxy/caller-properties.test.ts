@@ -64,7 +64,9 @@ const apis = await Promise.all(
     return { context: `/${context}`, port: backend.port, overrides: { name: 'Pets', access, resources, mediation } }
   }),
 )
-const gateway = await startGateway(apis, {
+const open = { access: NO_ACCESS, mediation: await flowsOf({ response: show }) }
+const openApi = { context: '/open-api', port: backend.port, overrides: open }
+const gateway = await startGateway([...apis, openApi], {
   hasFilterChain: true,
   authChanges: { issuers: [OWN_ISSUER] },
   faults: await faultsWith({ fault: `${show}<respond/>` }),
@@ -106,13 +108,20 @@ for (const context of Object.keys(FLOWS)) {
   })
 }
 
-test('a resource without authentication has the user anonymous, and the address as application', async () => {
-  for (const context of ['response-reactor', 'response-worker']) {
-    const fields = await ask(`/${context}/open`, '')
+for (const path of ['/response-reactor/open', '/response-worker/open']) {
+  test(`a resource without authentication has the user anonymous, its address as application: ${path}`, async () => {
+    const fields = await ask(path, '')
     assert.deepEqual(
       [0, 2, 3, 4].map(at => fields.get(`x-${at}`)?.join()),
       ['anonymous', '', '', '127.0.0.1'],
-      context,
     )
-  }
+  })
+}
+
+test('an API without any security scheme has the user anonymous', async () => {
+  const fields = await ask('/open-api/dogs/7', '')
+  assert.deepEqual(
+    [0, 1, 2, 3].map(at => fields.get(`x-${at}`)?.join()),
+    ['anonymous', 'anonymous', '', ''],
+  )
 })

@@ -9,6 +9,7 @@ import { Random, SEED } from '../harness/random.ts'
 function api(name: string): Api {
   const parts = {
     filters: [],
+    isOpen: true,
     resources: EVERY_RESOURCE,
     production: null,
     sandbox: null,

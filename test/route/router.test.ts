@@ -101,6 +101,7 @@ class Routed {
       fullName: 'a:v1',
       provider: '',
       hostName: 'h',
+      isOpen: true,
       escapedSlashes: plain.slashes,
       mediation: null,
       metricsRow: 0,

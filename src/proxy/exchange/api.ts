@@ -20,6 +20,8 @@ export interface Api {
   readonly path: string
   /** Filter chain, in order. */
   readonly filters: readonly Filter[]
+  /** No resource requires authentication: callers are anonymous. */
+  readonly isOpen: boolean
   readonly resources: ResourceTable
   /** Treatment of `%2F` in paths of the API. */
   readonly escapedSlashes: EscapedSlashes

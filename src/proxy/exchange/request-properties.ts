@@ -61,10 +61,10 @@ const CALLER_VALUES: Readonly<Record<CallerProperty, (exchange: Exchange, api: A
   TransportInURL: ({ canonicalTarget, pathAt }) => canonicalTarget.slice(pathAt),
 }
 
-/** The caller as tokens name it; `anonymous` on a resource without authentication. */
-function userOf({ caller, resource }: Exchange): string {
+/** The caller as tokens name it; `anonymous` where the API or the resource requires no authentication. */
+function userOf({ caller, resource }: Exchange, { isOpen }: Api): string {
   if (caller !== null) return accountOf(caller)
-  return resource?.authType === 'None' ? 'anonymous' : ''
+  return isOpen || resource?.authType === 'None' ? 'anonymous' : ''
 }
 
 function hasMember(claims: object): boolean {
