@@ -284,12 +284,19 @@ function endOf(message: Message): FlowResult['kind'] {
   }
 }
 
+/** Mediators that this thread has run since the last look. */
+let stepsSinceLook = 0
+
 /** Runs mediators in order. Synchronous unless one of them waits. Throws LimitReached where nobody waits any more. */
 function runFrom(runs: readonly Run[], from: number, message: Message): ReturnType<Run> {
   if (message.task?.isOver()) throw new LimitReached('nobody waits for the message any more', TOO_LONG)
   for (let at = from; at < runs.length; at++) {
     if (++message.steps > STEPS_MAX) throw new LimitReached(`ran more than ${STEPS_MAX} mediators`, TOO_MANY)
-    if (message.steps % STEPS_PER_LOOK === 0) checkTime()
+    // Those of all copies count: each may run few.
+    if (++stepsSinceLook >= STEPS_PER_LOOK) {
+      stepsSinceLook = 0
+      checkTime()
+    }
     const goesOn = runs[at]!(message)
     if (goesOn instanceof Promise) return goesOn.then(on => on && runFrom(runs, at + 1, message))
     if (!goesOn) return false

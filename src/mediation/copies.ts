@@ -3,6 +3,7 @@
  * aggregate gathers them. Runs on workers.
  */
 import { servicesOf, withVariables } from './backend-calls.ts'
+import { LimitReached, TOO_LONG } from './flow-limits.ts'
 import { MediationFault } from './mediation-fault.ts'
 import type { Run } from './mediator.ts'
 import type { Message } from './message.ts'
@@ -179,6 +180,9 @@ export async function runCopies(
   const gathering = new Gathering(copies, id, message)
   const results = await gathering.run(run, isSequential ? 1 : AT_ONCE_MAX)
   const { leader } = gathering
+  // Copies beside those that ran within the time of the message are missing, not failed.
+  const late = results.find(({ error }) => error instanceof LimitReached && error.fault === TOO_LONG)
+  if (leader === null && late !== undefined) throw late.error!
   const chosen =
     leader === null
       ? copies

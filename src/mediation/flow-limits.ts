@@ -1,5 +1,7 @@
 /** Limits that end a message of a flow: what it may compute, and what it may run. */
+import { hasHeapRoom } from '../runtime/heap-room.ts'
 import { showLife } from '../runtime/signs-of-life.ts'
+import { MediationFault } from './mediation-fault.ts'
 
 /** Longest processor time in milliseconds in which a flow computes without waiting. */
 const COMPUTES_MAX_MS = 3000
@@ -49,6 +51,32 @@ export function checkTime(): void {
   } else if (now - turn.sinceMs > COMPUTES_MAX_MS && threadCpuMs() - turn.cpuMs > COMPUTES_MAX_MS) {
     throw new LimitReached(`computed for more than ${COMPUTES_MAX_MS} ms without waiting`, TOO_LONG)
   }
+}
+
+/** Work between two looks at the clock and the heap: nodes that are made or copied, or 64 characters each. */
+const WORK_PER_LOOK = 4096
+const CHARACTERS_PER_WORK = 64
+const ROOM_BYTES = 2_097_152
+
+/** Work of this thread since the last look: many small pieces of work count as one large piece does. */
+let work = 0
+
+/** Counts work. Throws LimitReached where the flow computes for too long, MediationFault without room in the heap. */
+export function countWork(amount: number): void {
+  work += amount
+  if (work < WORK_PER_LOOK) return
+  work = 0
+  checkTime()
+  if (!hasHeapRoom(ROOM_BYTES)) throw noRoom('the payloads of a flow need more memory than the worker has left')
+}
+
+/** Counts the making of a text. */
+export function countText({ length }: string): void {
+  countWork(1 + length / CHARACTERS_PER_WORK)
+}
+
+export function noRoom(cause: string): MediationFault {
+  return new MediationFault({ code: 102533, message: 'The message could not be processed', cause })
 }
 
 /**

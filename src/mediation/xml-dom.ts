@@ -2,7 +2,7 @@
  * Documents for the XPath library: the part of DOM that it reads, made of a tree in linear time. A parser would read
  * the text of the tree once more, and copy the declarations in force for each element that has some.
  */
-import { checkTime } from './flow-limits.ts'
+import { countWork } from './flow-limits.ts'
 import { ARRAY_TARGET, isElement, JSON_ARRAY_TARGET, prefixOf, xmlText } from './xml-tree.ts'
 import type { XmlChild, XmlElementNode } from './xml-tree.ts'
 
@@ -14,8 +14,6 @@ const DOCUMENT = 9
 
 const XML = 'http://www.w3.org/XML/1998/namespace'
 const XMLNS = 'http://www.w3.org/2000/xmlns/'
-/** Nodes that are made between two looks at the clock. */
-const NODES_PER_LOOK = 4096
 
 class AttributeList {
   readonly #attributes: readonly Attribute[]
@@ -214,8 +212,8 @@ class Builder {
   }
 
   #next(): number {
-    if (++this.#count % NODES_PER_LOOK === 0) checkTime()
-    return this.#count
+    countWork(1)
+    return ++this.#count
   }
 
   #element(tree: XmlElementNode): ElementNode {

@@ -27,13 +27,14 @@ export class XmlDocument {
 
   /** The edited payload, without an Envelope that it did not have. */
   payload(): Payload | null {
-    const root = editedTree(this.root, this.#edits)
+    const { root, undeclared } = editedTree(this.root, this.#edits)
     if (this.#hasEnvelope) return { kind: 'xml', root }
     const body = elementsOf(root).find(({ name }) => localName(name) === 'Body')
     const [first, second] = body === undefined ? [] : elementsOf(body)
     if (first === undefined) return null
     if (second !== undefined) return { kind: 'xml', root }
-    return { kind: 'xml', root: selfContained(first, prefix => declared(body!, prefix) ?? declared(root, prefix)) }
+    const namespaceOf = (prefix: string) => declared(body!, prefix) ?? declared(root, prefix)
+    return { kind: 'xml', root: selfContained(first, namespaceOf, undeclared) }
   }
 
   /** An attribute takes the text of the nodes. */

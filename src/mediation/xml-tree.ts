@@ -57,13 +57,17 @@ export function isElement(child: XmlChild): child is XmlElementNode {
   return typeof child !== 'string' && 'name' in child
 }
 
-/** Adds declarations for prefixes that come from outside, so that the element can be moved. */
+/**
+ * Adds declarations for prefixes that come from outside, so that the element can be moved. `known`: such prefixes of
+ * elements within it, so that copies that share elements do not search them again.
+ */
 export function selfContained(
   node: XmlElementNode,
   namespaceOf: (prefix: string) => string | undefined,
+  known: ReadonlyMap<XmlElementNode, ReadonlySet<string>> = new Map(),
 ): XmlElementNode {
   const undeclared = new Set<string>()
-  collectUndeclared(node, new Map(), undeclared)
+  collectUndeclared(node, new Map(), undeclared, known)
   const missing = Array.from(undeclared, prefix => {
     const name = prefix === '' ? 'xmlns' : `xmlns:${prefix}`
     return [name, namespaceOf(prefix) ?? ''] as const
@@ -73,13 +77,23 @@ export function selfContained(
 }
 
 /** `bound`: declarations in force of each prefix. It is changed in place, because clients choose how many there are. */
-function collectUndeclared(node: XmlElementNode, bound: Map<string, number>, undeclared: Set<string>): void {
+function collectUndeclared(
+  node: XmlElementNode,
+  bound: Map<string, number>,
+  undeclared: Set<string>,
+  known: ReadonlyMap<XmlElementNode, ReadonlySet<string>>,
+): void {
+  const found = known.get(node)
+  if (found !== undefined) {
+    for (const prefix of found) if ((bound.get(prefix) ?? 0) === 0) undeclared.add(prefix)
+    return
+  }
   const own = node.attributes.filter(([name]) => name === 'xmlns' || name.startsWith('xmlns:'))
   const prefixes = own.map(([name]) => name.slice('xmlns:'.length))
   for (const prefix of prefixes) bound.set(prefix, (bound.get(prefix) ?? 0) + 1)
   const used = node.attributes.map(([name]) => prefixOf(name)).filter(prefix => !['', 'xml', 'xmlns'].includes(prefix))
   for (const prefix of [prefixOf(node.name), ...used]) if ((bound.get(prefix) ?? 0) === 0) undeclared.add(prefix)
-  for (const child of elementsOf(node)) collectUndeclared(child, bound, undeclared)
+  for (const child of elementsOf(node)) collectUndeclared(child, bound, undeclared, known)
   for (const prefix of prefixes) bound.set(prefix, bound.get(prefix)! - 1)
 }
 

@@ -1,7 +1,7 @@
 /** XPath into the payload, evaluated by the library over a DOM that is built once per payload. */
 import { hasHeapRoom } from '../runtime/heap-room.ts'
 import type { JsonPath, XPathExpression } from './expression.ts'
-import { LimitReached } from './flow-limits.ts'
+import { countWork, LimitReached, noRoom } from './flow-limits.ts'
 import { EXTENSIONS, FUNCTIONS, LATER_FUNCTIONS } from './functions.ts'
 import { propertyOf } from './get-property.ts'
 import { type Message, type Payload, type ReadScope, SCOPE_PREFIXES } from './message.ts'
@@ -150,12 +150,13 @@ function requireRoom(tree: XmlElementNode): void {
   let nodes = 0
   const pending: XmlElementNode[] = [tree]
   for (let node = pending.pop(); node !== undefined; node = pending.pop()) {
-    nodes += 1 + node.attributes.length + node.children.length
+    const own = 1 + node.attributes.length + node.children.length
+    countWork(own)
+    nodes += own
     for (const child of elementsOf(node)) pending.push(child)
   }
   if (!hasHeapRoom(nodes * NODE_BYTES)) {
-    const cause = 'an XPath expression needs more memory for this message than the worker has left'
-    throw new MediationFault({ code: 102533, message: 'The message could not be processed', cause })
+    throw noRoom('an XPath expression needs more memory for this message than the worker has left')
   }
 }
 
@@ -250,21 +251,47 @@ export interface NodeEdit {
 
 type Edits = ReadonlyMap<DomNode, NodeEdit>
 
-/** The tree of a document with edits; those of its root are for content and attributes alone. */
-export function editedTree(root: DomNode, edits: Edits): XmlElementNode {
-  return plainTree(root, 1, edits, new Map())
+interface EditedTree {
+  readonly root: XmlElementNode
+  /** Prefixes that parts without edits use, and that are declared outside of them. */
+  readonly undeclared: ReadonlyMap<XmlElementNode, ReadonlySet<string>>
+}
+
+/** The tree of a document with edits, which shares other parts; edits of its root are content and attributes alone. */
+export function editedTree(root: DomNode, edits: Edits): EditedTree {
+  const changed = new Set<DomNode>()
+  for (const edited of edits.keys()) {
+    for (let node: DomNode | null = edited; node !== null && !changed.has(node); node = holderOf(node))
+      changed.add(node)
+  }
+  const edition: Edition = { edits, changed, undeclared: new Map(), heights: new Map() }
+  return { root: editedElement(root, 1, edition), undeclared: edition.undeclared }
+}
+
+function holderOf({ parentNode, ownerElement }: DomNode): DomNode | null {
+  return ownerElement ?? parentNode
 }
 
 /** A sequence may nest a payload into itself again and again, and trees are walked by recursion. */
 const DEPTH_MAX = 100
 
-/** `heights`: of trees that edits have put in. */
-function plainTree(
-  node: DomNode,
-  depth: number,
-  edits: Edits = new Map(),
-  heights = new Map<XmlElementNode, number>(),
-): XmlElementNode {
+interface Edition {
+  readonly edits: Edits
+  /** Nodes that hold edits. */
+  readonly changed: ReadonlySet<DomNode>
+  readonly undeclared: Map<XmlElementNode, ReadonlySet<string>>
+  /** Of trees that edits have put in. */
+  readonly heights: Map<XmlElementNode, number>
+}
+
+function editedElement(node: DomNode, depth: number, edition: Edition): XmlElementNode {
+  const { edits, changed, undeclared, heights } = edition
+  if (!changed.has(node)) {
+    const { tree, height = 1 } = node
+    if (depth + height - 1 > DEPTH_MAX) throw tooDeep()
+    undeclared.set(tree!, node.undeclared!)
+    return tree!
+  }
   if (depth > DEPTH_MAX) throw tooDeep()
   const attributes: (readonly [string, string])[] = []
   for (const attribute of node.attributes ?? []) {
@@ -279,9 +306,10 @@ function plainTree(
     }
   }
   for (const child of node.childNodes) {
+    countWork(1)
     const edit = edits.get(child)
     if (edit !== undefined && edit.instead !== null) insert(edit.instead)
-    else if (child.nodeType === ELEMENT) children.push(plainTree(child, depth + 1, edits, heights))
+    else if (child.nodeType === ELEMENT) children.push(editedElement(child, depth + 1, edition))
     else if (isKept(child)) children.push(leafOf(child))
     insert(edit?.after)
   }

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Diagnostics, formatDiagnostic } from '../../src/config/diagnostics.ts'
+import { beginTurn } from '../../src/mediation/flow-limits.ts'
 import { formatResponse } from '../../src/mediation/formatter.ts'
 import { Message } from '../../src/mediation/message.ts'
 import type { SequencePlan } from '../../src/mediation/sequence-plan.ts'
@@ -104,6 +105,8 @@ export async function run(
   const message = new Message(name => fields[name])
   for (const [name, value] of Object.entries(properties)) message.set('default', name, value)
   if (json !== undefined) message.payload = { kind: 'json', text: JSON.stringify(json) }
+  // Earlier tests may have computed in the same turn.
+  beginTurn()
   const outcome = new CompiledSequences(plans, report).run('one', message)
   return { outcome, message, reports, response: formatResponse(message, report) }
 }

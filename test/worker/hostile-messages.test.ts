@@ -100,3 +100,32 @@ for (const [what, request, item, count] of [
     assert.ok(/<r>(?:<o>1<\/o>)*<end\/><\/r>$/.test(textOf(messageOf(result))))
   })
 }
+
+const EACH = (steps: string) => `<target><sequence>${steps}</sequence></target>`
+const ATTACHED = (steps: string) =>
+  `<iterate preservePayload="true" attachPath="//l" expression="//i">${EACH(steps)}</iterate>`
+const REST = `<r><l>${'<i/>'.repeat(500)}</l><rest>${'<k>1</k>'.repeat(16_000)}</rest></r>`
+
+test('copies of an iterate share what their items leave of the payload', async t => {
+  const worker = await startWorker(t, { request: ATTACHED('<property name="a" value="1"/>') })
+  const text = textOf(messageOf(await worker.run({ fields: XML, body: json(REST) })))
+  assert.ok(text.endsWith(`<r><l><i/></l>${REST.slice(REST.indexOf('<rest>'))}`))
+})
+
+test('an iterate whose copies compute for too long together ends, though each copy runs few mediators', async t => {
+  const worker = await startWorker(t, { request: ATTACHED('<property name="a" expression="count(//k)"/>') })
+  const result = await worker.run({ fields: XML, body: json(REST) })
+  assert.ok(result.kind === 'faults', result.kind)
+  assert.equal(result.fault.code, 102542)
+  assert.deepEqual(worker.reports, [])
+})
+
+test('copies of JSON have no text that nobody reads', async t => {
+  const [place, items] = ['json-eval($.l)', Array.from({ length: 1000 }, (_, at) => at)]
+  const copies = `<iterate preservePayload="true" attachPath="${place}" expression="${place}">`
+  const request = `${copies}${EACH('<property name="a" expression="json-eval($.rest)"/>')}</iterate>`
+  const worker = await startWorker(t, { request }, SMALL_HEAP)
+  const rest = 'x'.repeat(150_000)
+  const result = await worker.run({ body: json(JSON.stringify({ l: items, rest })) })
+  assert.equal(textOf(messageOf(result)), JSON.stringify({ l: 0, rest }))
+})

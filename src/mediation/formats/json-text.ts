@@ -3,12 +3,15 @@
  * double does not hold becomes an object of `JSON.rawJSON`, which is written with the digits that were read.
  */
 import { showLife } from '../../runtime/signs-of-life.ts'
+import { countText } from '../flow-limits.ts'
 import type { Json, Value } from '../value.ts'
 import type { BodyLimits } from './body-limits.ts'
 import { FormatError, requireHeapRoom } from './format-error.ts'
 
 /** Values of payloads, as long as the payloads are in use. */
 const parsed = new WeakMap<object, Json>()
+/** Values of payloads with each number in its notation, as long as the payloads are in use. */
+const written = new WeakMap<object, Json>()
 
 /** Texts without such digits hold no inexact number. */
 const MAY_BE_INEXACT = /\d[\d.]{14}|\d[eE][+-]?\d|-0/
@@ -22,10 +25,22 @@ export function jsonOf(payload: { readonly text: string }): Json {
   return value
 }
 
-/** The payload of a value, which nobody changes any more. */
+/** The payload of a value, which nobody changes any more. Its text is made for its readers, not for every copy. */
 export function jsonPayload(value: Json): { readonly kind: 'json'; readonly text: string } {
-  const payload = { kind: 'json', text: JSON.stringify(value) } as const
+  let text: string | undefined
+  const payload = {
+    kind: 'json',
+    get text() {
+      if (text === undefined) {
+        text = JSON.stringify(value)
+        countText(text)
+      }
+      return text
+    },
+  } as const
   parsed.set(payload, value)
+  // A number with another notation is an object in the value.
+  written.set(payload, value)
   return payload
 }
 
@@ -84,9 +99,6 @@ function hasRewritten(text: string): boolean {
   }
   return false
 }
-
-/** Values of payloads with each number in its notation, as long as the payloads are in use. */
-const written = new WeakMap<object, Json>()
 
 /** The value of a JSON payload in which each number keeps its notation: 7000.0, 1e2. */
 export function writtenValue(payload: { readonly text: string }): Json {

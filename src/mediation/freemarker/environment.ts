@@ -1,7 +1,6 @@
 /** One run of a template: its output, variables and limits. */
 import { hasHeapRoom } from '../../runtime/heap-room.ts'
-import { checkTime, LimitReached, TOO_LONG } from '../flow-limits.ts'
-import { MediationFault } from '../mediation-fault.ts'
+import { checkTime, LimitReached, noRoom, TOO_LONG } from '../flow-limits.ts'
 import { tooLong } from '../property-type.ts'
 import type { Prefixes } from './nodes.ts'
 import { Pieces } from './pieces.ts'
@@ -27,6 +26,7 @@ const CHARACTERS_PER_WORK = 64
 /** Nested calls of macros, functions and lambdas. */
 const CALLS_MAX = 100
 const ROOM_BYTES = 2_097_152
+const NO_ROOM = 'a template needs more memory than the worker has left'
 const ITEM_BYTES = 16
 const NODE_BYTES = 256
 
@@ -110,7 +110,7 @@ export class Environment {
     this.#work = 0
     checkTime()
     if (this.#limits.isOver()) throw new LimitReached('nobody waits for the message any more', TOO_LONG)
-    if (!hasHeapRoom(ROOM_BYTES)) throw noRoom()
+    if (!hasHeapRoom(ROOM_BYTES)) throw noRoom(NO_ROOM)
   }
 
   /** Counts the work of reading a text. */
@@ -123,7 +123,7 @@ export class Environment {
     const { characters: most } = this.#limits
     if (characters > most) throw tooLong(`the template makes more than ${most} characters (body.max_decoded_size)`)
     this.spend(1 + characters / CHARACTERS_PER_WORK)
-    if (!hasHeapRoom(2 * characters)) throw noRoom()
+    if (!hasHeapRoom(2 * characters)) throw noRoom(NO_ROOM)
   }
 
   /** The template makes a sequence of so many items. Throws MediationFault beyond a limit. */
@@ -131,13 +131,13 @@ export class Environment {
     const { items: most } = this.#limits
     if (items > most) throw tooLong(`the template makes a sequence of more than ${most} items (body.max_items)`)
     this.spend(1 + items)
-    if (!hasHeapRoom(ITEM_BYTES * items)) throw noRoom()
+    if (!hasHeapRoom(ITEM_BYTES * items)) throw noRoom(NO_ROOM)
   }
 
   /** The template visits so many nodes of XML for the first time. Throws MediationFault without room for them. */
   visits(nodes: number): void {
     this.spend(nodes)
-    if (!hasHeapRoom(NODE_BYTES * nodes)) throw noRoom()
+    if (!hasHeapRoom(NODE_BYTES * nodes)) throw noRoom(NO_ROOM)
   }
 
   parseJson(text: string): { readonly text: string } | undefined {
@@ -223,9 +223,4 @@ export class VariablesHash extends Hash {
     }
     return [...names]
   }
-}
-
-function noRoom(): MediationFault {
-  const cause = 'a template needs more memory than the worker has left'
-  return new MediationFault({ code: 102533, message: 'The message could not be processed', cause })
 }
