@@ -146,6 +146,13 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
     seconds: 620,
     quickSeconds: 30,
   },
+  'hostile-bodies': {
+    title: 'Other clients beside hostile bodies that flows read',
+    script: 'hostile-bodies.ts',
+    quickWords: ['1', '8'],
+    seconds: 110,
+    quickSeconds: 30,
+  },
   'throttle-overshoot': {
     title: 'Requests beyond a limit that a traffic manager decides',
     script: 'throttle-overshoot.ts',

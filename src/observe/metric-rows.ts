@@ -71,7 +71,7 @@ export const METRIC_ROWS = {
     'counter',
     'worker_diversions_total',
     '',
-    'Messages given to the thread for long bodies or to the spare one, because all others computed for too long.',
+    'Short messages given to a thread for large ones, because all others computed for too long.',
   ],
   workerTasks: [
     'counter',

@@ -45,7 +45,7 @@ export interface PoolsReport {
   /** Worker threads now, and those that died since the start. */
   readonly threads: number
   readonly deaths: number
-  /** Messages given to threads for long bodies, because the others computed for too long, since the start. */
+  /** Short messages given to threads for large ones, because the others computed for too long, since the start. */
   readonly diversions: number
   readonly connections: readonly ListedConnections[]
 }

@@ -29,21 +29,24 @@ import { SharedPermits } from '../runtime/shared-permits.ts'
 import { SharedWakes } from '../runtime/shared-wakes.ts'
 import type { PlannedWork, WorkTimes } from './api-work.ts'
 import { WorkScheduler } from './work-scheduler.ts'
-import { type PoolKind, SUSPENDED_MAX, TaskIds, type TaskSize, WorkerPool } from './worker-pool.ts'
-import { WorkerThreads, type WorkerThreadsOptions } from './worker-threads.ts'
+import { type PoolKind, SUSPENDED_MAX, TaskIds, WorkerPool } from './worker-pool.ts'
+import { type TaskSize, WorkerThreads, type WorkerThreadsOptions } from './worker-threads.ts'
 
 /** Threads of earlier plans whose tasks have not ended; beyond, those of the oldest plan are ended (D713). */
 const RETIRED_MAX = 4
 /**
- * Threads by what they run. `long`: messages whose body is longer than `mediation.body.memory_bytes`. It takes others
- * too while all threads of `mediation` are held up; `spare` does while `long` is held up as well.
+ * Threads by what they run. `mediation`: short messages. `long`: those whose body is longer than
+ * `mediation.body.memory_bytes`, and large ones. `spare`: large ones while `long` has a task. The last two also run
+ * short messages while all threads of `mediation` are held up.
  */
 const LANES = ['mediation', 'long', 'spare', 'background'] as const
-/** Threads for messages of clients, in the order in which they are tried. */
+/** Threads for messages of clients. */
 const MESSAGE_LANES = ['mediation', 'long', 'spare'] as const
-/** Threads per reactor: it holds one long body in its heap at a time, or few. */
-const THREADS = { long: 1, spare: 1 }
-/** A longer body, or an encoded one, may take some time: it goes to a thread without tasks, if there is one (D929). */
+/** Threads for large messages. A costly message is mostly a large one, and delays no short one there (D929). */
+const LARGE_LANES = ['long', 'spare'] as const
+/** Threads of a reactor for long bodies: it holds one of them in its heap at a time, or few. */
+const LONG_THREADS = 1
+/** A message is large if its body is longer, or encoded. */
 const SHORT_MAX = 16_384
 /** Between two looks for messages that wait for a thread which computes, in milliseconds. */
 const LOOK_MS = 50
@@ -282,17 +285,29 @@ export class ReactorWorkers {
     const { threads } = this.#current()
     if (size === 'long') return threads.long
     this.#looking ??= setInterval(() => this.#moveWaiting(), LOOK_MS).unref()
-    const idle = size === 'large' ? this.#idleLane() : null
-    const lane = idle ?? MESSAGE_LANES.find(lane => !threads[lane].isHeldUp) ?? 'mediation'
-    if (idle === null && lane !== 'mediation') this.#options.metrics.add(METRIC.workerDiversions, 1)
+    const lane = size === 'large' ? this.#laneOfLarge() : this.#laneOfShort()
+    if (size === 'short' && lane !== 'mediation') this.#options.metrics.add(METRIC.workerDiversions, 1)
     return threads[lane]
   }
 
-  /** Returns a lane on whose thread a large body delays no other message now. The first large bodies start one. */
-  #idleLane(): 'long' | 'spare' | null {
+  #laneOfShort(): (typeof MESSAGE_LANES)[number] {
     const { threads } = this.#current()
-    threads.long.start()
-    return (['long', 'spare'] as const).find(lane => threads[lane].isIdle) ?? null
+    return MESSAGE_LANES.find(lane => !threads[lane].isHeldUp) ?? 'mediation'
+  }
+
+  /** The first large messages start the threads; until those are there, some run on the threads of short ones. */
+  #laneOfLarge(): (typeof MESSAGE_LANES)[number] {
+    const { threads } = this.#current()
+    const starting = LARGE_LANES.find(lane => !threads[lane].isReady)
+    const idle = LARGE_LANES.find(lane => threads[lane].isReady && threads[lane].pending === 0)
+    if (idle !== undefined) return idle
+    if (starting !== undefined) {
+      threads[starting].start()
+      return 'mediation'
+    }
+    const free = LARGE_LANES.filter(lane => !threads[lane].isHeldUp)
+    const lanes = free.length > 0 ? free : LARGE_LANES
+    return lanes.reduce((best, lane) => (threads[lane].pending < threads[best].pending ? lane : best))
   }
 
   /** Messages that wait for a thread which computes go to another one. */
@@ -300,8 +315,11 @@ export class ReactorWorkers {
     const { threads } = this.#current()
     const lanes = MESSAGE_LANES.map(lane => threads[lane])
     if (lanes.every(({ pending }) => pending === 0)) this.#endLooking()
-    if (lanes.every(lane => lane.isHeldUp)) return
-    for (const lane of lanes) if (lane.holdsUp) lane.withdraw()
+    const mayGo = {
+      short: lanes.some(lane => !lane.isHeldUp),
+      large: LARGE_LANES.some(lane => !threads[lane].isHeldUp),
+    }
+    for (const lane of lanes) if (lane.holdsUp) lane.withdraw(size => mayGo[size])
   }
 
   #endLooking(): void {
@@ -322,10 +340,12 @@ export class ReactorWorkers {
     }
     // Suspended tasks stay on their threads.
     const messagesMax = limits.plain.max + limits.secured.max + 2 * SUSPENDED_MAX
+    const mediation = shareOf(counts.mediation, this.#share)
     const threads = {
-      mediation: newThreads('mediation', shareOf(counts.mediation, this.#share), messagesMax),
-      long: newThreads('long', THREADS.long, messagesMax),
-      spare: newThreads('spare', THREADS.spare, messagesMax),
+      mediation: newThreads('mediation', mediation, messagesMax),
+      long: newThreads('long', LONG_THREADS, messagesMax),
+      // Large messages have as many threads as short ones.
+      spare: newThreads('spare', Math.max(1, mediation - LONG_THREADS), messagesMax),
       background: newThreads('background', shareOf(counts.background, this.#share), limits.background.max),
     }
     this.#generation = { source: this.#source(), threads }

@@ -9,7 +9,7 @@ import { TASK_BYTES } from '../plan/worker-plan.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import type { HeldPermits, PermitLimits, SharedPermits } from '../runtime/shared-permits.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
-import { WITHDRAWN, type WorkerThreads } from './worker-threads.ts'
+import { type TaskSize, WITHDRAWN, type WorkerThreads } from './worker-threads.ts'
 
 /** Pause between two tries to tell others what has changed while the lock was not free. */
 const REPAIR_MS = 1000
@@ -68,12 +68,6 @@ interface WorkerPoolOptions {
   /** Numbers of the tasks of all pools of a reactor. */
   readonly ids: TaskIds
 }
-
-/**
- * Which threads a task may have. `bound`: the threads of its pool alone. `short`, `large`, `long`: any thread for
- * messages, of which another may begin it where its own does not get to it; but `long` stays where it is.
- */
-export type TaskSize = 'bound' | 'short' | 'large' | 'long'
 
 /** A task and its buffers, which are moved to the thread. */
 interface PoolTask {
@@ -256,11 +250,10 @@ export class WorkerPool {
   /** Resolves with the result of the task, from the threads that have begun it. */
   async #run(entry: TaskEntry): Promise<unknown> {
     const { task, size, id, endMs, transfer } = entry
-    const mayMove = size === 'short' || size === 'large'
     let value: unknown
     do {
       entry.threads = this.#options.threads(size)
-      value = await entry.threads.run({ envelope: { task, id, endMs }, transfer }, mayMove)
+      value = await entry.threads.run({ envelope: { task, id, endMs }, transfer }, size)
     } while (value === WITHDRAWN && !isLeft(entry))
     return value
   }

@@ -63,9 +63,16 @@ const WATCH: WorkerWatch = {
 }
 
 /** Longest body of a task that may be withdrawn: its thread gets a copy of it. */
-const COPIED_MAX = 262_144
+const COPIED_MAX = MIB
 /** Bytes of such bodies under way; further ones are moved. */
 const COPIES_MAX = 16 * MIB
+/**
+ * What a task may cost, by its body, and whether another thread may begin it where its own does not get to it: `short`
+ * and `large` ones, until a thread has begun them. `bound`: it has the threads of its kind alone.
+ */
+export type TaskSize = 'bound' | 'short' | 'large' | 'long'
+type MovableSize = 'short' | 'large'
+
 /** What `run` resolves with for a task that was withdrawn before its thread began it. */
 export const WITHDRAWN: unique symbol = Symbol('withdrawn')
 
@@ -151,8 +158,8 @@ export class WorkerThreads {
   #pauses = 0
   #pending = 0
   readonly #claims = new TaskClaims()
-  /** Ends the wait for a task that may be withdrawn, by its cell. */
-  readonly #withdrawable = new Map<number, () => void>()
+  /** Tasks that may be withdrawn, by their cells. `withdrawn` ends the wait for one. */
+  readonly #withdrawable = new Map<number, { readonly size: MovableSize; readonly withdrawn: () => void }>()
   /** Bytes of the bodies that threads have copies of. */
   #copiedBytes = 0
   /** When the last task ended; null: the threads have given back memory since. */
@@ -180,9 +187,8 @@ export class WorkerThreads {
     return this.#starting !== null
   }
 
-  /** A thread waits for a task. */
-  get isIdle(): boolean {
-    if (this.#pending > 0) return false
+  /** A thread has started, and takes tasks. */
+  get isReady(): boolean {
     return [...this.#threads.values()].some(({ pool, hello }) => pool === this.#current && hello !== null)
   }
 
@@ -205,9 +211,10 @@ export class WorkerThreads {
     return this.#withdrawable.size > 0 && this.#load.heldUp > 0
   }
 
-  /** Withdraws the tasks that no thread has begun; `run` resolves with WITHDRAWN for each. */
-  withdraw(): void {
-    for (const [claim, withdrawn] of this.#withdrawable) {
+  /** Withdraws tasks of these sizes that no thread has begun; `run` resolves with WITHDRAWN for each. */
+  withdraw(hasSize: (size: MovableSize) => boolean): void {
+    for (const [claim, { size, withdrawn }] of this.#withdrawable) {
+      if (!hasSize(size)) continue
       this.#withdrawable.delete(claim)
       if (this.#claims.withdraw(claim)) withdrawn()
     }
@@ -219,10 +226,10 @@ export class WorkerThreads {
   }
 
   /**
-   * Rejects with WorkerFailure `died` or `failed`; resolves with WITHDRAWN where the task `mayMove` and was withdrawn.
-   * `transfer`: buffers of the task, which are moved to the thread, but for those of a task that may move.
+   * Rejects with WorkerFailure `died` or `failed`; resolves with WITHDRAWN where the task was withdrawn.
+   * `transfer`: buffers of the task, which are moved to the thread, but for those of a task that may be withdrawn.
    */
-  async run(task: SentTask, mayMove = false): Promise<unknown> {
+  async run(task: SentTask, size: TaskSize = 'bound'): Promise<unknown> {
     this.#pending++
     try {
       this.start()
@@ -230,7 +237,8 @@ export class WorkerThreads {
       const pool = this.#current
       // Piscina would start a thread for each task.
       if (pool === null || pool.piscina.threads.length === 0) throw new WorkerFailure('died', 'no thread has started')
-      const reply = mayMove ? await this.#runWithdrawable(pool, task) : await this.#runIn(pool, task)
+      const isMovable = size === 'short' || size === 'large'
+      const reply = isMovable ? await this.#runWithdrawable(pool, task, size) : await this.#runIn(pool, task)
       if ('value' in reply) return reply.value
       if ('kind' in reply) return WITHDRAWN
       throw new WorkerFailure('failed', reply.cause)
@@ -253,13 +261,13 @@ export class WorkerThreads {
   }
 
   /** Resolves as soon as the task is withdrawn; its thread may see that much later. */
-  #runWithdrawable(pool: OpenPool, { envelope, transfer }: SentTask): Promise<TaskReply> {
+  #runWithdrawable(pool: OpenPool, { envelope, transfer }: SentTask, size: MovableSize): Promise<TaskReply> {
     const bytes = transfer.reduce((sum, { byteLength }) => sum + byteLength, 0)
     const isCopied = bytes <= COPIED_MAX && this.#copiedBytes + bytes <= COPIES_MAX
     const claim = isCopied ? this.#claims.offer() : UNCLAIMED
     if (claim === UNCLAIMED) return this.#runIn(pool, { envelope, transfer })
     const { promise, resolve, reject } = Promise.withResolvers<TaskReply>()
-    this.#withdrawable.set(claim, () => resolve({ kind: 'withdrawn' }))
+    this.#withdrawable.set(claim, { size, withdrawn: () => resolve({ kind: 'withdrawn' }) })
     this.#copiedBytes += bytes
     const ended = this.#runIn(pool, { envelope: { ...envelope, claim }, transfer: [] }).finally(() => {
       this.#withdrawable.delete(claim)

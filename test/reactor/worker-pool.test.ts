@@ -22,6 +22,7 @@ interface Options {
   readonly timeoutMs?: number
   readonly queueWarningMs?: number
   readonly heldUpMs?: number
+  readonly memoryMax?: number
 }
 
 class Reactors {
@@ -45,7 +46,8 @@ class Reactors {
       queueWarningMs,
       heapBytes: 64 * 1024 * 1024,
     }
-    this.plan = { ...plan, workers }
+    const { memoryMax = plan.bodies.memoryMax } = options
+    this.plan = { ...plan, workers, bodies: { ...plan.bodies, memoryMax } }
     this.workers = Array.from({ length: REACTORS }, (_, reactor) => this.newReactor(reactor))
     t.after(() => this.workers.forEach(each => void each.close()))
   }
@@ -453,9 +455,36 @@ for (const [title, bytes, coding, delayed] of LARGE) {
   })
 }
 
+test('large messages that compute delay further large ones alone', async t => {
+  const reactors = new Reactors(t, { limits: { core: 5, max: 5, queueLength: 0 } })
+  const cells = reactors.cells.buffer as SharedArrayBuffer
+  const large = 1_048_576
+  for (const threads of [2, 3]) {
+    reactors.cells.fill(0)
+    const first = reactors.outcome(0, { kind: 'block', cells }, large)
+    await reactors.begun(1)
+    const second = reactors.outcome(0, { kind: 'plan' }, large)
+    await until(() => reactors.metrics.workerThreads === threads)
+    reactors.openGate()
+    assert.deepEqual(await Promise.all([first, second]), ['done', 'done'])
+  }
+  reactors.cells.fill(0)
+  const blocking = [1, 2].map(() => reactors.outcome(0, { kind: 'block', cells }, large))
+  await reactors.begun(2)
+  const ended: string[] = []
+  const waiting = reactors.outcome(0, { kind: 'count', cells }, large).then(() => ended.push('large'))
+  await sleep(300)
+  await reactors.outcome(0, { kind: 'plan' }).then(() => ended.push('short'))
+  assert.equal(reactors.metrics.workerDiversions, 0)
+  reactors.openGate()
+  await Promise.all([waiting, ...blocking])
+  assert.deepEqual(ended, ['short', 'large'])
+  assert.equal(reactors.cells[BEGUN], 3)
+})
+
 const WAITING: readonly (readonly [title: string, blocked: number, bytes: number])[] = [
   ['without a body, behind one that computes', 1, 0],
-  ['whose body fits a copy, behind one that computes', 1, 262_144],
+  ['whose body fits a copy, behind one that computes', 1, 16_384],
   ['behind one that computes, where the thread for long bodies computes too', 2, 1000],
 ]
 for (const [title, blocked, bytes] of WAITING) {
@@ -480,12 +509,13 @@ for (const [title, blocked, bytes] of WAITING) {
 }
 
 test('a message whose body is moved waits for the thread that has it', async t => {
-  const reactors = new Reactors(t, { limits: { core: 4, max: 4, queueLength: 0 } })
+  const memoryMax = 2 * 1_048_576
+  const reactors = new Reactors(t, { limits: { core: 4, max: 4, queueLength: 0 }, memoryMax })
   const cells = reactors.cells.buffer as SharedArrayBuffer
   const blocked = reactors.outcome(0, { kind: 'block', cells })
   await reactors.begun(1)
   const ended: string[] = []
-  const moved = reactors.outcome(0, { kind: 'count', cells }, 262_145).then(() => ended.push('moved'))
+  const moved = reactors.outcome(0, { kind: 'count', cells }, 1_048_577).then(() => ended.push('moved'))
   await reactors.outcome(0, { kind: 'count', cells }).then(() => ended.push('copied'))
   reactors.openGate()
   await Promise.all([blocked, moved])
