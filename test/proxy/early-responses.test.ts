@@ -145,6 +145,18 @@ test('a response that arrives together with the reset of the upload is not lost'
   }
 })
 
+test('RFC 9112 9.6: a refusal reaches a client that reads nothing before it has sent 64 MiB', async () => {
+  const body = Buffer.alloc(4 * BIG_BYTES)
+  const client = await connectPeer(gateway.port)
+  client.pause()
+  client.send(`POST /none HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n`)
+  client.send(body)
+  await eventually('the body is sent', () => client.unsent === 0)
+  client.resume()
+  assert.equal((await takeResponse(client)).status, 404)
+  assert.equal(await client.untilEnd(), 'FIN')
+})
+
 const BREAKS: readonly (readonly [string, string, (client: Peer) => void])[] = [
   ['a malformed chunk', CHUNKED, client => client.send('zz\r\n')],
   ['a FIN', 'Content-Length: 10', client => client.end()],

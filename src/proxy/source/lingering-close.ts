@@ -11,7 +11,7 @@ import type { Deadline } from '../../runtime/deadline-wheel.ts'
 import type { RequestReader } from './request-reader.ts'
 
 const LINGER_MS = 2000
-const LINGER_BYTES_MAX = 4 * 1024 * 1024
+const LINGER_BYTES_MAX = 256 * 1024 * 1024
 
 /** The connection that ends; its deadline bounds the lingering close. */
 interface LingeringConnection extends Deadline {
