@@ -299,15 +299,15 @@ export class ReactorWorkers {
   #laneOfLarge(): (typeof MESSAGE_LANES)[number] {
     const { threads } = this.#current()
     const starting = LARGE_LANES.find(lane => !threads[lane].isReady)
-    const idle = LARGE_LANES.find(lane => threads[lane].isReady && threads[lane].pending === 0)
+    const idle = LARGE_LANES.find(lane => threads[lane].isReady && threads[lane].pendingEach < 1)
     if (idle !== undefined) return idle
     if (starting !== undefined) {
       threads[starting].start()
-      return 'mediation'
+      return this.#laneOfShort()
     }
     const free = LARGE_LANES.filter(lane => !threads[lane].isHeldUp)
     const lanes = free.length > 0 ? free : LARGE_LANES
-    return lanes.reduce((best, lane) => (threads[lane].pending < threads[best].pending ? lane : best))
+    return lanes.reduce((best, lane) => (threads[lane].pendingEach < threads[best].pendingEach ? lane : best))
   }
 
   /** Messages that wait for a thread which computes go to another one. */

@@ -187,6 +187,11 @@ export class WorkerThreads {
     return this.#starting !== null
   }
 
+  /** Tasks of each thread that have not ended, on average. */
+  get pendingEach(): number {
+    return this.#pending / this.#options.threads
+  }
+
   /** A thread has started, and takes tasks. */
   get isReady(): boolean {
     return [...this.#threads.values()].some(({ pool, hello }) => pool === this.#current && hello !== null)
