@@ -236,6 +236,7 @@ export const API_ADVICE: Readonly<Record<number, readonly string[]>> = {
     'sluice pools: messages that run and wait, and how many were refused',
     'what the messages wait for: calls to slow backends hold a place as long as they take',
     'worker_pool_size_core, worker_pool_size_max and worker_pool_queue_length; sluice explain does their sum',
+    'with FORCE_SC_ACCEPTED or OUT_ONLY: synapse.max_threads and synapse.threads_queue_length of [mediation]',
   ],
   102541: [
     'sluice pools: bytes of the messages that wait',
@@ -359,6 +360,7 @@ export const API_METRICS: Readonly<Record<number, readonly string[]>> = {
   102540: [
     'sluice_worker_failures_total{pool="mediation",reason="queue_full"}',
     'sluice_worker_failures_total{pool="mediation",reason="busy"}',
+    'sluice_worker_failures_total{pool="background",reason="queue_full"}',
     'sluice_worker_waits_total{pool="mediation"}',
   ],
   102541: ['sluice_worker_failures_total{pool="mediation",reason="memory"}'],

@@ -3,7 +3,7 @@
  * sends them, and drops the response. Runs on workers.
  */
 import { sendOn } from './backend-calls.ts'
-import { runInBackground } from './copies.ts'
+import { sendInBackground } from './copies.ts'
 import { OWN_ENDPOINT } from './endpoint-plan.ts'
 import type { CompileContext, Run } from './mediator.ts'
 import type { Message } from './message.ts'
@@ -61,5 +61,5 @@ export function isAccepted(message: Message, kind: FlowResult['kind']): boolean 
 export async function sendLater(message: Message): Promise<void> {
   if (message.endpoint !== '') message.set('default', ENDPOINT, message.endpoint)
   if (message.sentOnError !== '') message.set('default', ON_ERROR, message.sentOnError)
-  await runInBackground([message], message.sendsLater)
+  await sendInBackground(message, message.sendsLater)
 }

@@ -12,6 +12,7 @@ import { settledParameters } from './template-frame.ts'
 /** Copies of one task that run at once: each may wait for a backend. */
 const AT_ONCE_MAX = 16
 const INCOMPLETE = 102554
+const QUEUE_FULL = 102540
 
 /** When an aggregate is complete, and what becomes of it. */
 export interface Aggregation {
@@ -205,12 +206,36 @@ function isOver({ outcome }: Message): boolean {
   return outcome === 'ended' || outcome === 'dropped'
 }
 
-/** Hands copies to the background pool, where the sequence of that name runs on each. */
+const POOL_IS_FULL =
+  'the background pool is full: synapse.max_threads, synapse.threads_queue_length, worker_pool_queue_bytes bound it'
+
+/**
+ * Hands copies to the background pool, where the sequence of that name runs on each. The message goes on without those
+ * that the pool refuses.
+ */
 export async function runInBackground(copies: readonly Message[], sequence: string): Promise<void> {
+  const refused = await handOver(copies, sequence)
+  if (refused === 0) return
+  const { api, report } = servicesOf(copies[0]!)
+  report('warn', 'copies not made', { API: api, COPIES: refused, CAUSE_OF_ERROR: POOL_IS_FULL })
+}
+
+/**
+ * Hands a request over whose client gets 202 then. Rejects with MediationFault where the pool refuses it: nobody else
+ * would send it.
+ */
+export async function sendInBackground(message: Message, sequence: string): Promise<void> {
+  if ((await handOver([message], sequence)) === 0) return
+  throw new MediationFault({ code: QUEUE_FULL, message: 'Mediation queue full', cause: POOL_IS_FULL })
+}
+
+/** Returns how many copies the background pool has refused. */
+async function handOver(copies: readonly Message[], sequence: string): Promise<number> {
   const [first] = copies
-  if (first === undefined) return
+  if (first === undefined) return 0
   // All descendants of a message share its limit: a sequence that copies into itself ends.
   const copiesMax = servicesOf(first).shareCopies(copies.length)
+  let refused = 0
   for (const copy of copies) {
     const services = servicesOf(copy)
     const { api, flow, own, trace } = services
@@ -223,6 +248,7 @@ export async function runInBackground(copies: readonly Message[], sequence: stri
     const calls = { ...services.calls, plain: 0, secured: 0 }
     const common = { kind: 'flow', api, flow, own, sequences: [sequence], message, calls, copiesMax } as const
     const task = trace === null ? common : { ...common, trace }
-    await services.call({ kind: 'background', task })
+    if (!(await services.call({ kind: 'background', task }))) refused++
   }
+  return refused
 }

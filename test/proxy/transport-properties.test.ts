@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { FlowTexts } from '../harness/flows.ts'
-import { startGateway } from '../harness/gateway.ts'
+import { planGateway, startGateway } from '../harness/gateway.ts'
 import { connectPeer, eventually, type Peer } from '../harness/peers.ts'
 import { loadProject } from '../harness/project-flows.ts'
 import { takeResponse } from '../harness/responses.ts'
@@ -113,6 +113,56 @@ for (const [name, property] of [
       ],
     )
   })
+}
+
+const { workers } = planGateway([]).plan
+/** The background pool takes one task. */
+const one = { ...workers.limits.background, core: 1, max: 1, queueLength: 0 }
+const FULL = { workers: { ...workers, limits: { ...workers.limits, background: one } } }
+const toAll = (port: number): string =>
+  `<send><endpoint><recipientlist>${address(port, '/far')}</recipientlist></endpoint></send>`
+for (const [what, request] of [
+  ['FORCE_SC_ACCEPTED', () => ACCEPTED],
+  ['OUT_ONLY', () => OUT_ONLY],
+  ['a <send> whose answer a sequence receives', (port: number) => `${ACCEPTED}${receivedFrom(port)}`],
+  ['a <send> to a list of recipients', (port: number) => `${ACCEPTED}${toAll(port)}`],
+] as const) {
+  test(`D940: a request that the background pool refuses is 503, and no 202: ${what}`, async t => {
+    const backend = await startBackend(t, { '/x': () => null, '/far/x': () => null })
+    const texts: FlowTexts = { request: request(backend.port), others: { r: '<log/>' } }
+    const { ask } = await startCalls(t, texts, backend.port, {}, FULL)
+    assert.deepEqual(await ask('POST /a/x', '{"a":1}'), [202, ''])
+    await eventually('the first request has come', () => backend.received.length === 1)
+    const [status, body] = await ask('POST /a/x', '{"a":2}')
+    assert.deepEqual([status, JSON.parse(body).fault.code], [503, 102540])
+    assert.equal(backend.received.length, 1)
+  })
+}
+
+for (const [what, copies] of [
+  ['clone', (one: string) => `<clone continueParent="true">${one.repeat(3)}</clone>`],
+  ['iterate', (one: string) => `<iterate continueParent="true" expression="json-eval($)">${one}</iterate>`],
+] as const) {
+  test(`D940: copies of <${what}> that the background pool refuses are logged, and the message goes on`, async t => {
+    const backend = await startBackend(t, { '/x': says(200, '{"main":1}'), '/held': () => null })
+    const request = copies(`<target><sequence>${callTo(backend.port, '/held')}</sequence></target>`)
+    const { ask, gateway } = await startCalls(t, { request }, backend.port, {}, FULL)
+    assert.deepEqual(await ask('POST /a/x', '[1,2,3]'), [200, '{"main":1}'])
+    const refused = gateway.reports.filter(({ event }) => event === 'copies not made')
+    const copiesRefused = refused.map(({ fields }) => Number(fields.COPIES))
+    assert.equal(
+      copiesRefused.reduce((sum, count) => sum + count, 0),
+      2,
+    )
+    for (const { level, fields } of refused) {
+      assert.equal(level, 'warn')
+      assert.match(String(fields.CAUSE_OF_ERROR), /synapse\.max_threads/)
+    }
+  })
+}
+
+function receivedFrom(port: number): string {
+  return `<send receive="r">${address(port, '/far')}</send>`
 }
 
 for (const [what, sent] of [

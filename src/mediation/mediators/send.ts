@@ -4,7 +4,7 @@
  */
 import { withOnError } from '../accepted-requests.ts'
 import { applyFormat, sendBackend, sendOn, servicesOf } from '../backend-calls.ts'
-import { runInBackground } from '../copies.ts'
+import { sendInBackground } from '../copies.ts'
 import { compileEndpointChoice } from '../endpoint-choice.ts'
 import { DESTINATION, type Recipient, RECIPIENT_VARIABLE, type SequenceEndpoint } from '../endpoint-plan.ts'
 import type { Expression } from '../expression.ts'
@@ -97,7 +97,7 @@ export const send = mediator<SendSettings>({
     // A task in the background sends to a list whose answers nothing receives.
     const later = endpoint === null || receive !== undefined ? '' : context.define(run)
     const accept = async (message: Message): Promise<boolean> => {
-      await runInBackground([message], later)
+      await sendInBackground(message, later)
       message.outcome = 'dropped'
       return false
     }
