@@ -36,7 +36,7 @@ import { type TaskSize, WorkerThreads, type WorkerThreadsOptions } from './worke
 const RETIRED_MAX = 4
 /**
  * Threads by what they run. `mediation`: short messages. `long`: those whose body is longer than
- * `mediation.body.memory_bytes`, and large ones. `spare`: large ones while `long` has a task. The last two also run
+ * `mediation.body.memory_bytes`, and large ones. `spare`: large ones too, while `long` is held up. The last two also run
  * short messages while all threads of `mediation` are held up.
  */
 const LANES = ['mediation', 'long', 'spare', 'background'] as const
@@ -295,19 +295,18 @@ export class ReactorWorkers {
     return MESSAGE_LANES.find(lane => !threads[lane].isHeldUp) ?? 'mediation'
   }
 
-  /** The first large messages start the threads; until those are there, some run on the threads of short ones. */
+  /** The first large messages start `long`; until it is there, they run with short ones. */
   #laneOfLarge(): (typeof MESSAGE_LANES)[number] {
     const { threads } = this.#current()
-    const starting = LARGE_LANES.find(lane => !threads[lane].isReady)
-    const idle = LARGE_LANES.find(lane => threads[lane].isReady && threads[lane].pendingEach < 1)
-    if (idle !== undefined) return idle
-    if (starting !== undefined) {
-      threads[starting].start()
+    if (!threads.long.isReady) {
+      threads.long.start()
       return this.#laneOfShort()
     }
     const free = LARGE_LANES.filter(lane => !threads[lane].isHeldUp)
-    const lanes = free.length > 0 ? free : LARGE_LANES
-    return lanes.reduce((best, lane) => (threads[lane].pendingEach < threads[best].pendingEach ? lane : best))
+    const [first, ...others] = free.length > 0 ? free : LARGE_LANES
+    // Where short messages have one thread, large ones share one too, until it is held up: each takes memory.
+    if (free.length > 0 && threads.mediation.size === 1) return first!
+    return others.reduce((best, lane) => (threads[lane].tasksEach < threads[best].tasksEach ? lane : best), first!)
   }
 
   /** Messages that wait for a thread which computes go to another one. */

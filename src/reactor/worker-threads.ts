@@ -187,9 +187,14 @@ export class WorkerThreads {
     return this.#starting !== null
   }
 
+  /** Number of threads, whether they have started or not. */
+  get size(): number {
+    return this.#options.threads
+  }
+
   /** Tasks of each thread that have not ended, on average. */
-  get pendingEach(): number {
-    return this.#pending / this.#options.threads
+  get tasksEach(): number {
+    return this.#pending / this.size
   }
 
   /** A thread has started, and takes tasks. */
