@@ -189,9 +189,9 @@ function routeOf({ api, resource, resourcePath }: Exchange): string {
   return api === null || template === undefined ? '' : api.path + template
 }
 
-/** Calls of sequences, which belong to no API, have masked the target that was requested. */
+/** Calls of sequences, which belong to no API, have masked the path that was requested. */
 function pathOfBackend({ api, requestEdit, requestTarget, canonicalTarget, backendPathAt }: Exchange): string {
-  const path = requestEdit?.shownTarget ?? (api === null ? requestTarget : canonicalTarget).slice(backendPathAt)
+  const path = requestEdit?.shownTarget ?? (api === null ? requestTarget : canonicalTarget.slice(backendPathAt))
   return redactUrl(path).slice(0, URL_CHARS_MAX)
 }
 

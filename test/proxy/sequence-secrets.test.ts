@@ -52,7 +52,7 @@ test('a call has a variable of the environment in its URL, and its failure does 
   const { ask, gateway } = await startCalls(t, { request: secret + call(refusing.port) }, 1)
   assert.match((await ask())[1], /101503/)
   const failed = gateway.reports.find(({ event }) => event === 'backend failed')
-  assert.equal(failed?.fields.HTTP_URL, '/-/bot***/send?of=***')
+  assert.equal(failed?.fields.HTTP_URL, '/bot***/send?of=***')
   assert.ok(!JSON.stringify(gateway.reports).includes(SECRETS.PLAIN))
 
   const target = `/bot${SECRETS.LONGER}/send?of=${SECRETS.LONGER}`

@@ -115,7 +115,7 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
     exchange.method = method
     exchange.canonicalTarget = PREFIX + path
     // Logs and traces show this one; the backend gets the canonical one.
-    exchange.requestTarget = maskedBy(secrets, exchange.canonicalTarget)
+    exchange.requestTarget = maskedBy(secrets, path)
     exchange.backendPathAt = PREFIX.length
     exchange.requestFraming = source.length
     exchange.callerLines = callerLines
@@ -282,8 +282,7 @@ export class BackendCall extends Deadline implements SourceSide, CollectorOwner 
   }
 
   #respond(body: TransferredBody): void {
-    const { method, requestTarget } = this.#exchange
-    const target = requestTarget.slice(PREFIX.length)
+    const { method, requestTarget: target } = this.#exchange
     this.#end({ kind: 'response', message: { method, target, ...this.#response, body, state: NO_STATE } })
   }
 
