@@ -33,6 +33,7 @@ export async function parseSequence(
   if (root === undefined) return undefined
   const { loadExpressionSyntax } = await import('./expression-syntax.ts')
   const parser = new SequenceParser(MEDIATORS, await loadExpressionSyntax(), diagnostics)
+  warnOfImportVariables(root, parser)
   const steps = template === undefined ? parser.root(root, name) : parser.stepsOfTemplate(root, template)
   if (diagnostics.errors.length > before) return undefined
   const { requestFields, calls, onError } = parser
@@ -231,4 +232,16 @@ function isCopier(plan: MediatorPlan): boolean {
 /** `disable` asks for what is the case anyway. */
 function isSwitchedOn(root: XmlElement, attribute: string): boolean {
   return root.has(attribute) && root.attribute(attribute) !== 'disable'
+}
+
+/** As projects have them for a tool that replaces them with variables of its environment, which nothing does here. */
+const IMPORT_VARIABLE = /\$\{([A-Z][A-Z0-9_]*)\}/
+
+function warnOfImportVariables(element: XmlElement, parser: SequenceParser): void {
+  const [shown, name] = IMPORT_VARIABLE.exec(element.attribute('value')) ?? []
+  if (shown !== undefined) {
+    const hint = `write expression="get-property('env', '${name}')"`
+    parser.warn(element, 'value', `holds ${shown}, which stays as it is`, hint)
+  }
+  for (const child of element.children) warnOfImportVariables(child, parser)
 }

@@ -134,3 +134,18 @@ test('attributes of exported sequences without effect are warnings', async () =>
   assert.ok(plan)
   assert.deepEqual(warnings, ['one.xml:1: sequence/statistics: has no effect (remove it)'])
 })
+
+test('a variable that only an import tool replaces is a warning, with what reads the environment', async () => {
+  const steps = [
+    `<header name="X-Key" value="\${ENV_KEY}" scope="transport"/>`,
+    `<log level="custom"><property name="k" value="at \${ENV_KEY}"/></log>`,
+    `<payloadFactory media-type="json"><format>{"a": "\${vars.A}"}</format></payloadFactory>`,
+    `<property name="p" value="$ {A} \${a} $A"/>`,
+  ]
+  const { warnings } = await parseFile(file(steps.join('\n')))
+  const hint = `write expression="get-property('env', 'ENV_KEY')"`
+  assert.deepEqual(warnings, [
+    `one.xml:1: header/value: holds \${ENV_KEY}, which stays as it is (${hint})`,
+    `one.xml:2: property/value: holds \${ENV_KEY}, which stays as it is (${hint})`,
+  ])
+})
