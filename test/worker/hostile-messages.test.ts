@@ -129,3 +129,14 @@ test('copies of JSON have no text that nobody reads', async t => {
   const result = await worker.run({ body: json(JSON.stringify({ l: items, rest })) })
   assert.equal(textOf(messageOf(result)), JSON.stringify({ l: 0, rest }))
 })
+
+test('a foreach over copies costs as much as its items are, though a variable holds the whole payload', async t => {
+  const items = Array.from({ length: 15_000 }, (_, k) => ({ k }))
+  const request = `<variable name="all" type="JSON" expression="\${payload}"/>
+    <foreach collection="\${payload.items}"><sequence>
+      <variable name="first" type="STRING" expression="\${vars.all.items[0].k}"/>
+    </sequence></foreach>`
+  const worker = await startWorker(t, { request })
+  const result = await worker.run({ body: json(JSON.stringify({ items })) })
+  assert.equal(textOf(messageOf(result)), JSON.stringify({ items }))
+})

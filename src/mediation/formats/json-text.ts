@@ -136,9 +136,21 @@ export function isObject(json: Json): json is { readonly [name: string]: Json } 
   return typeof json === 'object' && json !== null && !Array.isArray(json) && !JSON.isRawJSON(json)
 }
 
+/** Values that a structured clone keeps, by what they stand for: each copy of a message asks for those of all. */
+const clones = new WeakMap<object, Value>()
+
 /** A value that a structured clone keeps: JSON with inexact numbers, and a number with its notation, are texts. */
 export function cloneable(value: Value): Value {
   if (typeof value !== 'object' || value.kind !== 'json') return value
+  let clone = clones.get(value)
+  if (clone === undefined) {
+    clone = cloneOf(value)
+    clones.set(value, clone)
+  }
+  return clone
+}
+
+function cloneOf(value: Extract<Value, { kind: 'json' }>): Value {
   const { value: json } = value
   if (JSON.isRawJSON(json) || holdsRaw(json, isInexact)) return JSON.stringify(json)
   return holdsRaw(json) ? { kind: 'json', value: withDoubles(json) } : value
