@@ -36,7 +36,7 @@ import { type TaskSize, WorkerThreads, type WorkerThreadsOptions } from './worke
 const RETIRED_MAX = 4
 /**
  * Threads by what they run. `mediation`: short messages. `long`: those whose body is longer than
- * `mediation.body.memory_bytes`, and large ones. `spare`: large ones too, while `long` is held up. The last two also run
+ * `mediation.body.memory_bytes`, and large ones. `spare`: large ones, while `long` is held up. The last two also run
  * short messages while all threads of `mediation` are held up.
  */
 const LANES = ['mediation', 'long', 'spare', 'background'] as const

@@ -31,7 +31,7 @@ import { makeLoopsInterruptible } from '../runtime/loop-interrupts.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
 import { refuseThreadsByEvent } from '../runtime/refused-threads.ts'
 import { TaskClaims, UNCLAIMED } from '../runtime/task-claims.ts'
-import { processorWaitMs } from '../runtime/thread-scheduling.ts'
+import { lowerPriority, processorWaitMs } from '../runtime/thread-scheduling.ts'
 
 const ENTRY = new URL('../worker/worker-entry.js', import.meta.url)
 const MIB = 1_048_576
@@ -61,6 +61,11 @@ const WATCH: WorkerWatch = {
   pauseMaxMs: 60_000,
   idleMs: 10_000,
 }
+
+/** Nice value of worker threads above that of the process: reactors on the same processor go first (D321). */
+const NICE = 10
+/** Modules that the first tasks load would take too long at that priority where processors are scarce. */
+const START_PRIORITY_MS = 300
 
 /** Longest body of a task that may be withdrawn: its thread gets a copy of it. */
 const COPIED_MAX = MIB
@@ -441,6 +446,8 @@ export class WorkerThreads {
     })
     port.unref()
     for (const task of this.#left) port.postMessage({ kind: 'left', task } satisfies ToWorker)
+    const { worker } = thread
+    setTimeout(() => this.#threads.has(worker) && lowerPriority(systemThreadId, NICE), START_PRIORITY_MS).unref()
     this.#greeted(pool)
   }
 

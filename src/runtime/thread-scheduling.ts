@@ -12,17 +12,18 @@ const V8_HELPER = /V8Worker\n$/
 const NANOSECONDS_PER_MS = 1e6
 
 /**
- * Adds `nice` to the nice value of this thread, and gives V8's helper threads the same one. Collections of the young
- * generation then do without helpers: a reactor would wait for one that waits for a processor. Other systems than Linux
- * know nice values of processes alone: there the call does nothing.
+ * Gives a thread, and V8's helper threads, a nice value of that of this thread plus `nice`. Collections of the young
+ * generation then do without helpers: a reactor would wait for one that waits for a processor. `id`: of the system; 0:
+ * it is not known, and the call does nothing. Other systems than Linux know nice values of processes alone: there the
+ * call does nothing either.
  */
-export function lowerPriority(nice: number): void {
-  if (process.platform !== 'linux') return
+export function lowerPriority(id: number, nice: number): void {
+  if (process.platform !== 'linux' || id === 0) return
   try {
     const lowered = Math.min(NICE_MAX, getPriority() + nice)
-    setPriority(lowered)
+    setPriority(id, lowered)
     setFlagsFromString('--no-parallel-scavenge')
-    for (const id of v8Helpers()) setPriority(id, lowered)
+    for (const helper of v8Helpers()) setPriority(helper, lowered)
   } catch {
     // A sandbox may refuse the calls. Then threads compete for processors as equals; nothing else changes.
   }

@@ -27,7 +27,7 @@ import { monotonicMs } from '../runtime/monotonic-clock.ts'
 import { processorYield } from '../runtime/c-functions.ts'
 import { collectGarbage } from '../runtime/heap-trim.ts'
 import { SharedWakes } from '../runtime/shared-wakes.ts'
-import { lowerPriority, systemThreadId } from '../runtime/thread-scheduling.ts'
+import { systemThreadId } from '../runtime/thread-scheduling.ts'
 import { allocateMemoryRows, MemoryReport, memoryRows } from '../runtime/thread-memory.ts'
 import { watchLife } from '../runtime/signs-of-life.ts'
 import { TaskClaims, UNCLAIMED } from '../runtime/task-claims.ts'
@@ -44,9 +44,6 @@ const TURN_INTERVAL_MS = 50
  * time-outs of its endpoint, and each task by its own: this one only bounds what has no answer at all.
  */
 const CALLS = { pendingMax: 100_000, timeoutMs: 86_400_000 }
-
-/** Nice value of worker threads above that of the process: reactors on the same processor go first (D321). */
-const NICE = 10
 
 /** Services of a thread for its runners. */
 export interface TaskContext {
@@ -92,7 +89,6 @@ export function serveTasks(runnersOf: (context: TaskContext) => Readonly<Record<
   watchLife(() => Atomics.add(life, BEATS, 1))
   const { marks } = context
   const yieldProcessor = processorYield()
-  let ended = 0
   return async (envelope: TaskEnvelope): Promise<TaskReply> => {
     // Between two tasks: a reactor that became ready meanwhile goes first (D700).
     yieldProcessor()
@@ -114,8 +110,6 @@ export function serveTasks(runnersOf: (context: TaskContext) => Readonly<Record<
       Atomics.store(life, TURN_MS, nowMs)
       marks.end(nowMs)
       memory.update(nowMs)
-      // A start at this priority would exceed its time where other threads need all processors.
-      if (ended++ === 0) lowerPriority(NICE)
     }
   }
 }

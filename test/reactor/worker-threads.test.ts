@@ -1,5 +1,7 @@
 /** Threads of one plan: replacements that fail, and tasks that wait for a thread. */
 import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { getPriority } from 'node:os'
 import { type TestContext, test } from 'node:test'
 import workerThreads from 'node:worker_threads'
 import { readChildThreads } from '../../src/observe/child-threads.ts'
@@ -220,3 +222,52 @@ test('a thread without tasks gives back what messages have left', async t => {
   await eventually('the collection', () => threads.outside < 30 * MIB)
   assert.deepEqual(threads.deaths, [])
 })
+
+test('D321: a worker thread goes behind the reactor on the same processor, as does one in its first task', async t => {
+  const expected = process.platform === 'linux' ? Math.min(19, getPriority() + 10) : undefined
+  const before = niceValues()
+  const threads = new Threads(t, 1, [])
+  const computes = threads.outcome('hang')
+  await eventually('a lower priority', () => {
+    const fresh = [...niceValues()].filter(([id]) => !before.has(id) && !isHelper(id)).map(([, nice]) => nice)
+    return expected === undefined || fresh.includes(expected)
+  })
+  const after = niceValues()
+  assert.equal(after.get(String(process.pid)), before.get(String(process.pid)))
+  const helpers = [...after.keys()].filter(isHelper)
+  assert.ok(expected === undefined || helpers.length > 0, 'V8 names its helper threads otherwise')
+  for (const id of helpers) assert.equal(after.get(id), expected, nameOf(id))
+  threads.threads.close()
+  assert.equal(await computes, 'died')
+})
+
+function isHelper(id: string): boolean {
+  return nameOf(id).endsWith('V8Worker')
+}
+
+/** Name of a thread (proc_pid_comm(5)); empty once it has ended. */
+function nameOf(id: string): string {
+  try {
+    return readFileSync(`/proc/self/task/${id}/comm`, 'utf8').trim()
+  } catch {
+    return ''
+  }
+}
+
+/** Nice values by thread (proc_pid_stat(5)); none but on Linux. */
+function niceValues(): ReadonlyMap<string, number> {
+  if (process.platform !== 'linux') return new Map()
+  const folder = '/proc/self/task'
+  const NICE_FIELD = 16
+  return new Map(
+    readdirSync(folder).flatMap(id => {
+      try {
+        const afterName = readFileSync(`${folder}/${id}/stat`, 'latin1').replace(/^.*\) /s, '')
+        return [[id, Number(afterName.split(' ')[NICE_FIELD])] as const]
+      } catch {
+        // A thread of an earlier test has ended meanwhile.
+        return []
+      }
+    }),
+  )
+}

@@ -1,7 +1,5 @@
 /** Flows of APIs on real worker threads: what goes in, what comes back. */
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
-import { getPriority } from 'node:os'
 import { test } from 'node:test'
 import type { WorkerFailure } from '../../src/mediation/worker-service.ts'
 import { set } from '../harness/flows.ts'
@@ -74,47 +72,6 @@ test('a task with what no thread can get fails alone', async t => {
   assert.equal(reason, 'failed')
   assert.equal((await worker.run()).kind, 'continues')
 })
-
-test('worker threads and V8 helper threads go behind the reactor on the same processor (D321)', async t => {
-  const before = niceValues()
-  const worker = await startWorker(t, { request: set('X-Set', 'yes') })
-  await worker.run()
-  const after = niceValues()
-  const fresh = [...after].filter(([id]) => !before.has(id)).map(([, nice]) => nice)
-  const expected = process.platform === 'linux' ? Math.min(19, getPriority() + 10) : undefined
-  assert.ok(expected === undefined || fresh.includes(expected), `${fresh}`)
-  assert.equal(after.get(String(process.pid)), before.get(String(process.pid)))
-  const helpers = [...after.keys()].filter(id => nameOf(id).endsWith('V8Worker'))
-  assert.ok(expected === undefined || helpers.length > 0, 'V8 names its helper threads otherwise')
-  for (const id of helpers) assert.equal(after.get(id), expected, nameOf(id))
-})
-
-/** Name of a thread (proc_pid_comm(5)); empty once it has ended. */
-function nameOf(id: string): string {
-  try {
-    return readFileSync(`/proc/self/task/${id}/comm`, 'utf8').trim()
-  } catch {
-    return ''
-  }
-}
-
-/** Nice values by thread (proc_pid_stat(5)); none but on Linux. */
-function niceValues(): ReadonlyMap<string, number> {
-  if (process.platform !== 'linux') return new Map()
-  const folder = '/proc/self/task'
-  const NICE_FIELD = 16
-  return new Map(
-    readdirSync(folder).flatMap(id => {
-      try {
-        const afterName = readFileSync(`${folder}/${id}/stat`, 'latin1').replace(/^.*\) /s, '')
-        return [[id, Number(afterName.split(' ')[NICE_FIELD])] as const]
-      } catch {
-        // A thread of an earlier test has ended meanwhile.
-        return []
-      }
-    }),
-  )
-}
 
 for (const [steps, expected] of [
   ['<call/>', ['chat']],
