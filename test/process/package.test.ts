@@ -70,6 +70,15 @@ export function mediate(message, { properties, log }) {
   log('loud', 'wrong')
 }
 `,
+  'csv.mjs': `/** @type {import('sluice/format').BuildFunction} */
+export function build(bytes, contentType) {
+  return { text: contentType + bytes.length }
+}
+/** @type {import('sluice/format').FormatFunction} */
+export function format(payload) {
+  return 'json' in payload ? JSON.stringify(payload.json) : 7 // wrong
+}
+`,
   'script.mjs': `/** @param {import('sluice/script').ScriptMessage} mc */
 export function mediate(mc) {
   mc.setProperty('X-Total', mc.getPayloadText().length, 'transport')

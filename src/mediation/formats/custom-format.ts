@@ -3,21 +3,8 @@
  * `format`. They run in worker threads, and may not return promises, because sequences read payloads synchronously.
  */
 import { isJavaClass, loadModule } from '../../config/module-file.ts'
+import type { BuildFunction, FormatFunction } from './format-interface.ts'
 import type { FormatModules } from './format-settings.ts'
-
-/** The payload that such a module makes and gets: exactly one of the members. */
-export type CustomPayload =
-  /** A value that JSON.stringify writes. */
-  | { readonly json: unknown }
-  /** An XML document without a document type. */
-  | { readonly xml: string }
-  | { readonly text: string }
-  | { readonly bytes: Uint8Array }
-
-/** `bytes`: the body without content coding. Throws where it is malformed. */
-export type BuildFunction = (bytes: Uint8Array, contentType: string) => CustomPayload
-/** Bytes, or text that is sent as UTF-8. */
-export type FormatFunction = (payload: CustomPayload, contentType: string) => Uint8Array | string
 
 /** By media type. */
 export interface CustomFormats {
