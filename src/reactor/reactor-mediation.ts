@@ -69,6 +69,8 @@ interface ReactorMediationOptions {
   readonly workerEntry: URL | undefined
   /** Times of work beside requests, for tests; undefined: the usual ones. */
   readonly workTimes: Partial<WorkTimes> | undefined
+  /** Called when no message is mediated in the background any more. */
+  readonly backgroundOver: () => void
 }
 
 export class ReactorMediation {
@@ -83,6 +85,7 @@ export class ReactorMediation {
   readonly #mounted: MountedServices
   /** `mediation.synapse.global_timeout_interval`. */
   #timeoutMs: number
+  #isGivenUp = false
 
   constructor(plan: ReactorPlan, options: ReactorMediationOptions) {
     const { report, metrics, contexts, pools, endpoints, workerEntry: entry, workTimes } = options
@@ -107,6 +110,7 @@ export class ReactorMediation {
       idPrefix: newIdPrefix(),
       blockingCalls: plan.blockingCalls,
       background: task => this.#workers.services.plain.background(task),
+      backgroundOver: options.backgroundOver,
       traces: options.traces,
     })
     this.#services = this.#newServices()
@@ -139,9 +143,9 @@ export class ReactorMediation {
     return this.#calls.keptUsage()
   }
 
-  /** As of `ReactorWorkers`. */
+  /** No job runs and no message is mediated in the background, or nobody waits for them any more. */
   get isWorkOver(): boolean {
-    return this.#workers.isWorkOver
+    return this.#workers.isWorkOver && (this.#isGivenUp || this.#calls.inBackground === 0)
   }
 
   /** As of `ReactorWorkers`. */
@@ -149,9 +153,13 @@ export class ReactorMediation {
     return this.#workers.stopWork()
   }
 
-  /** As of `ReactorWorkers`. */
+  /** Ends the wait for jobs and messages in the background. */
   giveUpWork(): void {
     this.#workers.giveUpWork()
+    const { inBackground: MESSAGES } = this.#calls
+    if (MESSAGES > 0 && !this.#isGivenUp)
+      this.#options.report('warn', 'messages in the background given up', { MESSAGES })
+    this.#isGivenUp = true
   }
 
   /** Ends all worker threads. */

@@ -172,6 +172,7 @@ export class Reactor implements ConnectionCallbacks {
       throttle: () => this.#throttle,
       traces: this.#options.traces,
       ...{ worker, workerEntry, workTimes },
+      backgroundOver: () => this.#endDrain(),
     })
   }
 

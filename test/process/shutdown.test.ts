@@ -1,9 +1,11 @@
 /** Stopping: exchanges in flight are finished, nothing new is accepted, and the wait has a limit. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { takeResponse } from '../harness/responses.ts'
 import { connectPeer, type Peer, pollPause, ScriptedBackend } from '../harness/peers.ts'
 import { ask, type Home, makeHome, type RunningGateway, startProgram } from '../harness/program.ts'
+import { put } from '../harness/reloading.ts'
 
 const backend = await ScriptedBackend.listen()
 const homes: Home[] = []
@@ -16,9 +18,12 @@ after(async () => {
   backend.close()
 })
 
-async function start(sets: readonly string[] = []): Promise<RunningGateway> {
+async function start(sets: readonly string[] = [], flow = ''): Promise<RunningGateway> {
   const home = makeHome(backend.port)
   homes.push(home)
+  const name = 'WSO2AM--Ext--In'
+  const sequence = `<sequence xmlns="http://ws.apache.org/ns/synapse" name="${name}">${flow}</sequence>`
+  if (flow !== '') put(home, `synapse-configs/default/sequences/${name}.xml`, sequence)
   const running = await startProgram(home, sets)
   started.push(running)
   backend.skip()
@@ -154,4 +159,45 @@ test('a second signal ends the program at once', async () => {
   assert.deepEqual(await gateway.program.exited, { code: 1, signal: null })
   await client.untilEnd()
   assert.equal(client.text, '')
+})
+
+const ACCEPTED = '<property name="FORCE_SC_ACCEPTED" value="true" scope="axis2"/>'
+/** Of requests that got 202 one is sent at once; the others wait. */
+const ONE_AT_ONCE = ['core_threads=1', 'max_threads=1', 'threads_queue_length=-1'].map(
+  key => `mediation.synapse.${key}`,
+)
+const CLOSED_OK = OK.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n')
+
+async function accepted(gateway: RunningGateway): Promise<void> {
+  const client = await dial(gateway)
+  client.send(GET)
+  assert.equal((await takeResponse(client)).status, 202)
+}
+
+test('D941: requests whose clients got 202 are sent before the end, also those that wait', async () => {
+  const gateway = await start(ONE_AT_ONCE, ACCEPTED)
+  for (let n = 0; n < 3; n++) await accepted(gateway)
+  const first = await backend.next()
+  await first.untilText('\r\n\r\n')
+  await drain(gateway)
+  await assertRefused(gateway)
+  // Longer than reactors without connections of clients take to end.
+  await delay(500)
+  first.send(CLOSED_OK)
+  for (let n = 0; n < 2; n++) {
+    const peer = await backend.next()
+    await peer.untilText('\r\n\r\n')
+    peer.send(CLOSED_OK)
+  }
+  assert.deepEqual(await gateway.program.exited, { code: 0, signal: null })
+  assert.doesNotMatch(gateway.program.err.text, /given up/)
+})
+
+test('D941: the log tells how many such requests a stop gives up after shutdown.wait.sec', async () => {
+  const gateway = await start([...ONE_AT_ONCE, 'transport.listener.shutdown.wait.sec=1'], ACCEPTED)
+  for (let n = 0; n < 3; n++) await accepted(gateway)
+  await (await backend.next()).untilText('\r\n\r\n')
+  await drain(gateway)
+  assert.deepEqual(await gateway.program.exited, { code: 0, signal: null })
+  assert.match(gateway.program.err.text, /"MESSAGES":3,.*"msg":"messages in the background given up"/)
 })

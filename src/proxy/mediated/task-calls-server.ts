@@ -41,6 +41,8 @@ interface ServerOptions {
   readonly idPrefix: string
   readonly blockingCalls: BlockingCalls
   readonly background: WorkerService['background']
+  /** Called when no task in the background is left. */
+  readonly backgroundOver: () => void
   /** Null where requests are not traced. */
   readonly traces: TraceRecords | null
 }
@@ -71,6 +73,7 @@ export class TaskCallsServer {
   readonly #ofTasks = new Map<number, Set<Waited>>()
   #blockingCalls: BlockingCalls
   #pending = 0
+  #inBackground = 0
   #lastId = 0
 
   constructor(options: ServerOptions) {
@@ -81,6 +84,11 @@ export class TaskCallsServer {
   /** Requests to backends that are under way. */
   get pending(): number {
     return this.#pending
+  }
+
+  /** Tasks in the background that run or wait. */
+  get inBackground(): number {
+    return this.#inBackground
   }
 
   /** Ends the requests of a task for whose result nobody waits any more. */
@@ -127,7 +135,7 @@ export class TaskCallsServer {
 
   /** The task keeps the endpoint of its API, and the file of its body, once the flow that made it is over. */
   async #runInBackground(task: FlowTask): Promise<boolean> {
-    const { ownTargets, store, background } = this.#options
+    const { ownTargets, store, background, backgroundOver } = this.#options
     const { own = 0 } = task
     ownTargets.share(own)
     let over: Promise<void> | null = null
@@ -142,7 +150,13 @@ export class TaskCallsServer {
       over = background({ ...task, message })
     } finally {
       if (over === null) release()
-      else void over.then(release)
+      else {
+        this.#inBackground++
+        void over.then(() => {
+          release()
+          if (--this.#inBackground === 0) backgroundOver()
+        })
+      }
     }
     return over !== null
   }
