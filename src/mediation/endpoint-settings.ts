@@ -93,6 +93,9 @@ function parseCount(
   if (parent === undefined || text === '' || text === '-1') return undefined
   const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
   if (number <= max) return number
+  if (text.startsWith('{')) {
+    return parser.error(parent, name, 'is an expression, which is not supported here', 'write a number', text)
+  }
   return parser.error(parent, name, `expected a whole number up to ${max}`, 'leave it out for the default', text)
 }
 

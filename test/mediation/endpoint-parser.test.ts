@@ -163,6 +163,10 @@ const refused: readonly (readonly [steps: string, expected: string])[] = [
     'timeout/duration: expected a whole number',
   ],
   [
+    call('<address uri="http://h"><timeout><duration>{$ctx:t}</duration></timeout></address>'),
+    'timeout/duration: is an expression, which is not supported here (write a number',
+  ],
+  [
     call('<address uri="http://h"><timeout><responseAction>retry</responseAction></timeout></address>'),
     'timeout/responseAction: expected fault, discard or never',
   ],
