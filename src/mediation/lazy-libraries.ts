@@ -8,7 +8,11 @@ import { isObject } from './formats/json-text.ts'
 import { boundJsonPath, spend } from './json-path-bounds.ts'
 import { boundFilters, type JsonPathFilterInternals } from './json-path-filters.ts'
 import { standardPath } from './json-path-text.ts'
-import { boundXPath, type XPathInternals } from './xpath-bounds.ts'
+import { boundXPath } from './xpath-bounds.ts'
+import { boundComparisons } from './xpath-comparisons.ts'
+import { keepConstants } from './xpath-constants.ts'
+import type { XPathInternals } from './xpath-internals.ts'
+import { boundPaths } from './xpath-paths.ts'
 import type { Json } from './value.ts'
 import type { XmlElementNode } from './xml-tree.ts'
 
@@ -18,6 +22,9 @@ const require = createRequire(import.meta.url)
 export interface DomNode {
   readonly nodeType: number
   readonly nodeName: string
+  /** Of an element, attribute or namespace. */
+  readonly localName?: string
+  readonly ownerDocument: DomNode | null
   readonly nodeValue: string | null
   readonly childNodes: Iterable<DomNode>
   readonly attributes?: Iterable<DomNode>
@@ -92,6 +99,9 @@ export function xpathLibrary(): XPathLibrary {
   if (xpaths === undefined) {
     xpaths = require('xpath') as XPathLibrary & XPathInternals
     boundXPath(xpaths)
+    boundPaths(xpaths)
+    boundComparisons(xpaths)
+    keepConstants(xpaths)
   }
   return xpaths
 }

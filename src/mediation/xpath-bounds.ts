@@ -1,52 +1,22 @@
 /**
- * Bounds the XPath library for documents that clients choose. Node sets keep each node once, without searching; a path
- * visits no node twice for one step; an evaluation ends after a time.
+ * Bounds the XPath library for documents that clients choose. Node sets keep each node once, without searching; an
+ * evaluation ends after a time, and remembers what it has found.
  */
-import { checkTime, ProcessorTimeLimit, TOO_LONG } from './flow-limits.ts'
+import { hasHeapRoom } from '../runtime/heap-room.ts'
+import { checkTime, noRoom, ProcessorTimeLimit, TOO_LONG } from './flow-limits.ts'
 import type { DomNode } from './lazy-libraries.ts'
 import { MediationFault } from './mediation-fault.ts'
+import type { NodeSet, XPathInternals } from './xpath-internals.ts'
 
 /** Longest evaluation of one expression in milliseconds: less than the silence after which its thread is terminated. */
 const EVALUATION_MS = 2000
 /** Nodes visited, or characters read, between two looks at the clock. */
 const WORK_PER_LOOK = 4096
-interface Step {
-  readonly axis: number
-  readonly nodeTest: { matches(node: DomNode, context: object): boolean }
-  readonly predicates: readonly unknown[]
-}
-
-interface NodeSet {
-  nodes: DomNode[]
-  size: number
-  /** Its nodes in document order, once they are sorted. */
-  tree: readonly DomNode[] | null
-  stringForNode(node: DomNode): string
-}
-
-/** The parts of the library that are replaced. */
-export interface XPathInternals {
-  readonly Step: { readonly DESCENDANTORSELF: number }
-  readonly PathExpr: {
-    applyStep(step: Pick<Step, 'axis' | 'nodeTest'>, context: object, node: DomNode): DomNode[]
-    applySteps(steps: readonly Step[], context: object, nodes: readonly DomNode[]): readonly DomNode[]
-  }
-  readonly XBoolean: new (value: boolean) => object
-  readonly XNumber: { readonly prototype: { numberFormat: RegExp } }
-  readonly XNodeSet: {
-    readonly prototype: {
-      equals(this: NodeSet, other: object): object
-      notequal(this: NodeSet, other: object): object
-      addArray(this: NodeSet, nodes: readonly DomNode[]): void
-      toArray(this: NodeSet): DomNode[]
-      first(this: NodeSet): DomNode | null
-      stringForNode(this: NodeSet, node: DomNode): string
-    }
-  }
-}
+/** What one look leaves room for: nodes and sets of them. */
+const ROOM_BYTES = 2_097_152
 
 /** The evaluation that this thread is in. Evaluations are synchronous. `work`: since the last look. */
-const running = { isLimited: false, work: 0 }
+const running = { isLimited: false, work: 0, answers: new Map<object, Map<object, unknown>>() }
 const time = new ProcessorTimeLimit(EVALUATION_MS)
 
 /** Runs one evaluation. Throws MediationFault where it computes for too long. `limitMs`: for tests. */
@@ -57,7 +27,24 @@ export function withinTime<T>(evaluate: () => T, limitMs = EVALUATION_MS): T {
     return evaluate()
   } finally {
     running.isLimited = false
+    running.answers = new Map()
   }
+}
+
+/** What `find` returns, which one evaluation asks once for a part of its expression and a node. */
+export function remembered<T>(part: object, node: object, find: () => T): T {
+  if (!running.isLimited) return find()
+  let answers = running.answers.get(part)
+  if (answers === undefined) {
+    answers = new Map()
+    running.answers.set(part, answers)
+  }
+  let answer = answers.get(node)
+  if (answer === undefined) {
+    answer = find()
+    answers.set(node, answer)
+  }
+  return answer as T
 }
 
 /** Counts work. Throws LimitReached where the flow computes for too long, MediationFault where the evaluation does. */
@@ -66,6 +53,7 @@ export function spend(work: number): void {
   if (running.work < WORK_PER_LOOK) return
   running.work = 0
   checkTime()
+  if (!hasHeapRoom(ROOM_BYTES)) throw noRoom('an XPath needs more memory for this message than the worker has left')
   if (!running.isLimited || !time.isOver) return
   const cause = `an XPath expression takes more than ${EVALUATION_MS} ms on this message`
   throw new MediationFault({ code: TOO_LONG.code, message: TOO_LONG.told, cause })
@@ -75,50 +63,10 @@ export function spend(work: number): void {
 const NUMBER = /^\s*-?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*$/
 
 /** Replaces functions of the library; once per thread. */
-export function boundXPath(library: XPathInternals): void {
-  library.XNumber.prototype.numberFormat = NUMBER
-  boundPaths(library)
-  boundNodeSets(library)
-}
-
-function boundPaths({ PathExpr, Step: { DESCENDANTORSELF } }: XPathInternals): void {
-  const { applyStep, applySteps } = PathExpr
-  const counted = new WeakMap<object, Pick<Step, 'axis' | 'nodeTest'>>()
-
-  PathExpr.applyStep = (step, context, node) => {
-    let counting = counted.get(step)
-    if (counting === undefined) {
-      const { axis, nodeTest } = step
-      const matches = (node: DomNode, context: object): boolean => {
-        spend(1)
-        return nodeTest.matches(node, context)
-      }
-      counting = { axis, nodeTest: { matches } }
-      counted.set(step, counting)
-    }
-    spend(1)
-    return applyStep(counting, context, node)
-  }
-
-  PathExpr.applySteps = (steps, context, nodes) => {
-    let from: Iterable<DomNode> = nodes
-    for (const step of steps) {
-      const found = new Set<DomNode>()
-      // A node that is found already has its descendants found, too.
-      const isWhole = step.axis === DESCENDANTORSELF && step.predicates.length === 0
-      for (const node of from) {
-        if (isWhole && found.has(node)) continue
-        for (const each of applySteps([step], context, [node])) found.add(each)
-      }
-      from = found
-    }
-    return [...from]
-  }
-}
-
-function boundNodeSets({ XNodeSet, XBoolean }: XPathInternals): void {
+export function boundXPath({ XNumber, XNodeSet }: XPathInternals): void {
+  XNumber.prototype.numberFormat = NUMBER
   const { prototype } = XNodeSet
-  const { stringForNode, equals, notequal } = prototype
+  const { stringForNode } = prototype
 
   prototype.addArray = function (nodes) {
     const all = new Set(this.nodes)
@@ -138,36 +86,19 @@ function boundNodeSets({ XNodeSet, XBoolean }: XPathInternals): void {
     spend(text.length)
     return text
   }
-
-  /** Two sets are compared by their texts, not each node with each node. One node ends where it finds its equal. */
-  const areLarge = (set: NodeSet, other: object): other is NodeSet => {
-    return other instanceof (XNodeSet as never) && set.size > 1 && (other as NodeSet).size > 1
-  }
-  prototype.equals = function (other) {
-    if (!areLarge(this, other)) return equals.call(this, other)
-    const texts = textsOf(this)
-    return new XBoolean(other.nodes.some(node => texts.has(other.stringForNode(node))))
-  }
-  prototype.notequal = function (other) {
-    if (!areLarge(this, other)) return notequal.call(this, other)
-    return new XBoolean(textsOf(this).union(textsOf(other)).size > 1)
-  }
-}
-
-/** Texts of nodes, each once. */
-function textsOf(set: NodeSet): Set<string> {
-  return new Set(set.nodes.map(node => set.stringForNode(node)))
 }
 
 function sorted(set: NodeSet): readonly DomNode[] {
   if (set.tree === null) {
     spend(set.size)
-    set.tree = set.nodes.toSorted((one, other) => placeOf(one) - placeOf(other))
+    const { nodes } = set
+    const isSorted = nodes.every((node, at) => at === 0 || placeOf(nodes[at - 1]!) < placeOf(node))
+    set.tree = isSorted ? nodes : nodes.toSorted((one, other) => placeOf(one) - placeOf(other))
   }
   return set.tree
 }
 
 /** A namespace, which the library makes, stands behind its element. */
-function placeOf({ order, ownerElement }: DomNode): number {
+export function placeOf({ order, ownerElement }: DomNode): number {
   return order ?? (ownerElement?.order ?? 0) + 0.5
 }
