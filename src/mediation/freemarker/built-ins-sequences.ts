@@ -1,8 +1,22 @@
 /** Built-ins of sequences and hashes. */
 import type { BuiltIn, BuiltInCall } from './built-in-call.ts'
+import { JoinedHash } from './joined-hash.ts'
+import { NodeList } from './nodes.ts'
 import { Pieces } from './pieces.ts'
+import { Sequence } from './sequence.ts'
 import { textIn, truthOf } from './texts.ts'
-import { DateValue, doubleOf, isHash, isMissing, isNumber, memberIn, namesOf, type TemplateValue } from './values.ts'
+import {
+  DateValue,
+  doubleOf,
+  isHash,
+  isMissing,
+  isNumber,
+  type Items,
+  itemsOf,
+  memberIn,
+  namesOf,
+  type TemplateValue,
+} from './values.ts'
 
 const collator = new Intl.Collator('en-US')
 
@@ -44,7 +58,8 @@ function memberAt(call: BuiltInCall, item: TemplateValue, path: readonly string[
 
 function sortedBy(call: BuiltInCall): readonly TemplateValue[] {
   const [by] = call.args
-  const path = Array.isArray(by) ? by.map(name => call.printed(name)) : [call.textAt(0)]
+  const names = typeof by === 'string' ? undefined : itemsOf(by)
+  const path = names === undefined ? [call.textAt(0)] : itemsIn(names).map(name => call.printed(name))
   return sorted(call, item => memberAt(call, item, path))
 }
 
@@ -78,7 +93,59 @@ function chunks(call: BuiltInCall): TemplateValue {
   return chunked
 }
 
+function itemsIn(items: Items): TemplateValue[] {
+  return Array.from({ length: items.size }, (_, at) => items.at(at))
+}
+
+/** Where the items of a list of values stand first: a loop may look for one in each turn. */
+interface ItemIndex {
+  readonly places: Map<string, number>
+  /** So many items are in it. */
+  size: number
+}
+
+/** Null: the list was searched once. */
+const indexes = new WeakMap<object, ItemIndex | null>()
+
+/** Place of the first item that is the wanted one, by an index; undefined where the list has to be searched. */
+function indexed(call: BuiltInCall): number | undefined {
+  const { target, items } = call
+  const wanted = itemKey(call.args[0])
+  const list = target instanceof Sequence ? target.memory : target
+  if (call.args.length > 1 || wanted === undefined || typeof list !== 'object' || list === null) return undefined
+  if (!Array.isArray(list) && !(list instanceof NodeList)) return undefined
+  let index = indexes.get(list)
+  if (index === undefined && !(target instanceof Sequence)) {
+    indexes.set(list, null)
+    return undefined
+  }
+  if (index === undefined || index === null) {
+    index = { places: new Map(), size: 0 }
+    indexes.set(list, index)
+  }
+  call.env.collects(items.size, Math.max(0, items.size - index.size))
+  for (; index.size < items.size; index.size++) {
+    const key = itemKey(items.at(index.size))
+    if (key !== undefined && !index.places.has(key)) index.places.set(key, index.size)
+  }
+  const at = index.places.get(wanted) ?? -1
+  return at < items.size ? at : -1
+}
+
+/** Equal keys are equal values of one kind; undefined for a value that equals none, or has to be compared. */
+function itemKey(value: TemplateValue): string | undefined {
+  if (isMissing(value)) return undefined
+  if (isNumber(value)) return Number.isNaN(doubleOf(value)) ? undefined : `n${doubleOf(value)}`
+  if (value instanceof DateValue) return `d${value.ms}`
+  const truth = truthOf(value)
+  if (truth !== undefined) return `b${truth}`
+  const text = textIn(value)
+  return text === undefined ? undefined : `t${text}`
+}
+
 function indexIn(call: BuiltInCall, isLast: boolean): number {
+  const known = isLast ? undefined : indexed(call)
+  if (known !== undefined) return known
   const { list, args } = call
   const wanted = args[0]
   const from = args.length > 1 ? call.numberAt(1) : isLast ? list.length - 1 : 0
@@ -104,6 +171,7 @@ export const OF_SEQUENCES: Readonly<Record<string, BuiltIn>> = {
   join: joined,
   reverse: ({ list }) => list.toReversed(),
   size: call => {
+    if (call.target instanceof JoinedHash) return call.target.size
     const names = namesOf(call.target)
     if (names === undefined) return call.items.size
     call.env.spend(names.length)

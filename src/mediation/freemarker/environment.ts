@@ -126,12 +126,12 @@ export class Environment {
     if (!hasHeapRoom(2 * characters)) throw noRoom(NO_ROOM)
   }
 
-  /** The template makes a sequence of so many items. Throws MediationFault beyond a limit. */
-  collects(items: number): void {
+  /** The template makes a sequence of so many items; `made`: those that are copied. Throws MediationFault. */
+  collects(items: number, made = items): void {
     const { items: most } = this.#limits
     if (items > most) throw tooLong(`the template makes a sequence of more than ${most} items (body.max_items)`)
-    this.spend(1 + items)
-    if (!hasHeapRoom(ITEM_BYTES * items)) throw noRoom(NO_ROOM)
+    this.spend(1 + made)
+    if (!hasHeapRoom(ITEM_BYTES * made)) throw noRoom(NO_ROOM)
   }
 
   /** The template visits so many nodes of XML for the first time. Throws MediationFault without room for them. */

@@ -2,10 +2,12 @@
 import { BuiltInCall } from './built-in-call.ts'
 import { BUILT_INS } from './built-ins.ts'
 import { type Environment, type Loop, VariablesHash } from './environment.ts'
+import { JoinedHash } from './joined-hash.ts'
 import { OF_LOOPS } from './loop-built-ins.ts'
 import { isKeyOfNodes, NodeList, NodeValue } from './nodes.ts'
 import { calculate } from './numbers.ts'
 import { describeSpan, type Operator, type RangeKind, type Span, type Term } from './plan.ts'
+import { Sequence } from './sequence.ts'
 import { TemplateFailure } from './template-error.ts'
 import { printed, textIn, truthOf } from './texts.ts'
 import {
@@ -19,6 +21,8 @@ import {
   isText,
   itemsOf,
   kindOf,
+  Hash,
+  isListableHash,
   MapHash,
   memberIn,
   namesOf,
@@ -246,7 +250,9 @@ export class ExpressionCompiler {
       env.makes(Math.max(0, count))
       return text.slice(begin, begin + Math.max(0, count))
     }
-    env.collects(Math.max(0, count))
+    const part = step > 0 && count > 0 ? Sequence.partOf(value, begin, count) : undefined
+    env.collects(Math.max(0, count), part === undefined ? Math.max(0, count) : 1)
+    if (part !== undefined) return part
     return Array.from({ length: Math.max(0, count) }, (_, at) => items!.at(begin + at * step))
   }
 
@@ -365,16 +371,14 @@ export class ExpressionCompiler {
   add(left: TemplateValue, right: TemplateValue, span: Span, env: Environment): TemplateValue {
     if (isNumber(left) && isNumber(right)) return calculate('+', doubleOf(left), doubleOf(right))
     const [items, others] = [itemsOf(left), itemsOf(right)]
+    const collect = (items: number, made: number): void => env.collects(items, made)
     const isNothing = left === NOTHING && right === NOTHING
     if (items !== undefined && others !== undefined && !isNothing) {
-      env.collects(items.size + others.size)
-      const item = (_: unknown, at: number) => (at < items.size ? items.at(at) : others.at(at - items.size))
-      return Array.from({ length: items.size + others.size }, item)
+      return Sequence.joined(items, others, collect)
     }
-    if (namesOf(left) !== undefined && namesOf(right) !== undefined && !isNothing) {
-      const members = [left, right].flatMap(hash => namesOf(hash)!.map(name => [name, memberIn(hash, name)] as const))
-      env.collects(members.length)
-      return new MapHash(new Map(members))
+    if (isListableHash(left) && isListableHash(right) && !isNothing) {
+      const hash = left instanceof Hash ? left : new MapHash(new Map(membersOf(left)))
+      return JoinedHash.joined(hash, membersOf(right), collect)
     }
     const text = this.printed(left, span, env) + this.printed(right, span, env)
     env.makes(text.length)
@@ -416,6 +420,11 @@ export class ExpressionCompiler {
       return Number.isSafeInteger(value) ? value : this.fail(term, 'is no whole number')
     }
   }
+}
+
+/** Members of a hash whose names are known. */
+function membersOf(hash: TemplateValue): readonly (readonly [string, TemplateValue])[] {
+  return namesOf(hash)!.map(name => [name, memberIn(hash, name)] as const)
 }
 
 function rangeOf(kind: RangeKind, begin: number, end: number): Range {

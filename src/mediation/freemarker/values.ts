@@ -5,10 +5,12 @@
 import { isObject, rawDigits } from '../formats/json-text.ts'
 import { type Json, memberOf } from '../value.ts'
 import { NodeList, NodeValue } from './nodes.ts'
+import { Sequence } from './sequence.ts'
 
 /** `undefined` and null are missing values. */
 export type TemplateValue =
   | Json
+  | Sequence
   | undefined
   | Hash
   | Range
@@ -117,7 +119,7 @@ export function itemsOf(value: TemplateValue): Items | undefined {
     const items = value as readonly TemplateValue[]
     return { size: items.length, at: index => items[index] }
   }
-  if (value instanceof Range || value instanceof NodeList) return value
+  if (value instanceof Range || value instanceof NodeList || value instanceof Sequence) return value
   if (value instanceof NodeValue) return { size: 1, at: index => (index === 0 ? value : undefined) }
   return value === NOTHING ? NO_ITEMS : undefined
 }
@@ -152,10 +154,20 @@ export function isListableHash(value: TemplateValue): boolean {
   return value instanceof Hash || value === NOTHING || isJsonObject(value)
 }
 
+/** Names of JSON objects with many members: a loop may ask for them in each turn. */
+const manyNames = new WeakMap<object, readonly string[]>()
+const MANY_NAMES = 64
+
 /** Names of a hash; undefined for other values. */
 export function namesOf(value: TemplateValue): readonly string[] | undefined {
   if (value instanceof Hash) return value.names()
-  if (isJsonObject(value)) return Object.keys(value)
+  if (isJsonObject(value)) {
+    const known = manyNames.get(value)
+    if (known !== undefined) return known
+    const names = Object.keys(value)
+    if (names.length >= MANY_NAMES) manyNames.set(value, names)
+    return names
+  }
   return value === NOTHING ? [] : undefined
 }
 
