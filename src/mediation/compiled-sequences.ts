@@ -1,4 +1,5 @@
 /** Sequences of a thread: plans compiled once to closures, run synchronously unless a mediator waits. */
+import { hash } from 'node:crypto'
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import { compileExpression } from './expression-compiler.ts'
 import { MediationFault } from './mediation-fault.ts'
@@ -16,6 +17,14 @@ const ENTERED_MAX = 100
 const STEPS_MAX = 250_000
 /** Mediators between two looks at the clock. */
 const STEPS_PER_LOOK = 16
+/** In the names of sequences that mediators define: between the name of the plan and a digest of the mediator. */
+const STEPS = ', steps '
+/** A message waits in the background while a reload takes its steps away. */
+const GONE = {
+  code: 102544,
+  message: 'Mediation failed',
+  cause: 'a reload has changed or removed the steps that the message waited for',
+} as const
 
 interface CompiledSequence {
   readonly run: Run
@@ -140,6 +149,7 @@ export class CompiledSequences {
   #compileMediator(plan: SequencePlan, { mediator: name, line, settings }: MediatorPlan): Run {
     const mediator = loadedMediator(name)
     const location = `${plan.label}:${line}`
+    let defined = 0
     const context: CompileContext = {
       location,
       compileAll: steps => this.#compile(plan, steps),
@@ -155,7 +165,7 @@ export class CompiledSequences {
       },
       hasSequence: key => this.has(key),
       define: run => {
-        const name = `${plan.name}, sequence ${this.#inner.size + 1}`
+        const name = `${plan.name}${STEPS}${digestOf(settings)} ${++defined}`
         this.#inner.set(name, { run, onError: '' })
         return name
       },
@@ -181,6 +191,7 @@ export class CompiledSequences {
     const sequence = this.#runs.get(name)
     if (sequence === undefined) {
       if (this.#home !== null) return this.#home.#run(name, message)
+      if (name.includes(STEPS)) throw new MediationFault(GONE)
       this.#warn(name, 'there is no such sequence')
       return true
     }
@@ -302,4 +313,8 @@ function runFrom(runs: readonly Run[], from: number, message: Message): ReturnTy
     if (!goesOn) return false
   }
   return true
+}
+
+function digestOf(settings: unknown): string {
+  return hash('sha256', JSON.stringify(settings), 'hex').slice(0, 16)
 }

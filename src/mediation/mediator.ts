@@ -34,7 +34,10 @@ export interface CompileContext {
   handleFailure(message: Message, error: unknown): ReturnType<Run>
   /** Tells whether `runSequence` finds the sequence. */
   hasSequence(name: string): boolean
-  /** Makes a sequence that a task can name; returns its name, the same in every thread. */
+  /**
+   * Makes a sequence that a task can name; returns its name. It is the same in every thread, and after a reload that
+   * leaves the settings of the mediator as they are.
+   */
   define(run: Run): string
   readonly log: Report
   /** Logs that the mediator could not do its work. `cause`: without any text of a client. */

@@ -1,12 +1,21 @@
 /** Properties that steer the transport: requests that get 202 at once, SOAP Faults as faults, left out bodies. */
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import type { FlowTexts } from '../harness/flows.ts'
+import { type FlowTexts, flowsOf } from '../harness/flows.ts'
 import { planGateway, startGateway } from '../harness/gateway.ts'
 import { connectPeer, eventually, type Peer } from '../harness/peers.ts'
 import { loadProject } from '../harness/project-flows.ts'
 import { takeResponse } from '../harness/responses.ts'
-import { address, callTo, type Reaction, refusing, says, startBackend, startCalls } from '../harness/sequence-calls.ts'
+import {
+  address,
+  callTo,
+  planEndpoints,
+  type Reaction,
+  refusing,
+  says,
+  startBackend,
+  startCalls,
+} from '../harness/sequence-calls.ts'
 import { file } from '../mediation/test-sequences.ts'
 
 const ACCEPTED = '<property name="FORCE_SC_ACCEPTED" value="true" scope="axis2"/>'
@@ -337,5 +346,36 @@ for (const [where, earlier] of [
     const seen = TYPED.map(([, , value]) => value)
     const types = ['application/vnd.x+json; a=1', 'application/vnd.x+json']
     assert.deepEqual([status, JSON.parse(body)], [200, { own: seen, axis2: seen, fee: 7000, kind: 'number', types }])
+  })
+}
+
+const copied = (port: number, path: string): string =>
+  `<clone continueParent="true"><target><sequence>${callTo(port, path)}</sequence></target></clone>`
+for (const [what, changed, expected] of [
+  ['stand elsewhere after a reload', (port: number) => copied(port, '/other') + copied(port, '/copy'), '/copy'],
+  ['are gone after a reload', (port: number) => copied(port, '/other'), ''],
+] as const) {
+  test(`D942: a copy that waits runs no other steps than its own, which ${what}`, async t => {
+    const held: Peer[] = []
+    const hold: Reaction = (_, peer) => {
+      held.push(peer)
+      return null
+    }
+    const backend = await startBackend(t, { '/x': says(200, '{}'), '/copy': hold, '/other': says(200, '{}') })
+    const { port } = backend
+    const queue = { ...one, queueLength: 10 }
+    const options = { workers: { ...workers, limits: { ...workers.limits, background: queue } } }
+    const { ask, gateway } = await startCalls(t, { request: copied(port, '/copy') }, port, {}, options)
+    for (let n = 0; n < 2; n++) assert.deepEqual(await ask(), [200, '{}'])
+    await eventually('the first copy has come', () => held.length === 1)
+    const mediation = await flowsOf({ request: changed(port) })
+    const sequenceEndpoints = planEndpoints(mediation.sequences)
+    await gateway.deploy({ apis: [{ context: '/a', port, overrides: { mediation } }], sequenceEndpoints })
+    held[0]!.send('HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n')
+    const failed = () => gateway.reports.find(({ event }) => event === 'background task failed')
+    await eventually('the second copy is over', () => held.length === 2 || failed() !== undefined)
+    assert.ok(!backend.received.some(({ target }) => target === '/other'))
+    assert.equal(held.length === 2 ? '/copy' : '', expected)
+    if (expected === '') assert.match(String(failed()!.fields.CAUSE_OF_ERROR), /a reload has changed or removed/)
   })
 }
