@@ -99,8 +99,7 @@ export function xpathLibrary(): XPathLibrary {
   if (xpaths === undefined) {
     xpaths = require('xpath') as XPathLibrary & XPathInternals
     boundXPath(xpaths)
-    boundPaths(xpaths)
-    boundComparisons(xpaths)
+    boundComparisons(xpaths, boundPaths(xpaths))
     keepConstants(xpaths)
   }
   return xpaths

@@ -3,6 +3,7 @@
  * its texts, its numbers, the least and the greatest of them.
  */
 import {
+  type Binary,
   type Comparison,
   isA,
   isOf,
@@ -10,7 +11,9 @@ import {
   type XPathAny,
   type XPathContextInternals,
   type XPathInternals,
+  type XPathPart,
 } from './xpath-internals.ts'
+import type { Paths } from './xpath-paths.ts'
 
 type Name = 'equals' | 'notequal' | 'lessthan' | 'greaterthan' | 'lessthanorequal' | 'greaterthanorequal'
 
@@ -78,15 +81,34 @@ class Facts {
 const kept = new WeakMap<object, Facts>()
 
 /** Replaces the comparisons of the library; once per thread. */
-export function boundComparisons(library: XPathInternals): void {
+export function boundComparisons(library: XPathInternals, paths: Paths): void {
   const { XBoolean } = library
   for (const [operation, name] of Object.entries(NAMES) as [Comparison, Name][]) {
     library[operation].prototype.evaluate = function (context: XPathContextInternals) {
+      if (name === 'equals') {
+        const leads = ledTo(library, paths, this, context)
+        if (leads !== undefined) return new XBoolean(leads)
+      }
       const [one, other] = [this.lhs.evaluate(context), this.rhs.evaluate(context)]
       const compared = comparedSets(library, one, other, name) ?? comparedSets(library, other, one, SWAPPED[name])
       return compared === undefined ? (one as Comparable)[name](other) : new XBoolean(compared)
     }
   }
+}
+
+/** `@id = preceding::a/@id`: undefined for another comparison. */
+function ledTo(
+  library: XPathInternals,
+  paths: Paths,
+  { lhs, rhs }: Binary,
+  context: XPathContextInternals,
+): boolean | undefined {
+  const textsOf = (part: XPathPart) => () => {
+    const value = part.evaluate(context)
+    if (isOf<NodeSet>(value, library.XNodeSet)) return value.nodes.map(node => value.stringForNode(node))
+    return isA(value, library.XString) ? [value.stringValue()] : undefined
+  }
+  return paths.leadsTo(rhs, textsOf(lhs), context) ?? paths.leadsTo(lhs, textsOf(rhs), context)
 }
 
 /** Further comparisons with the set find what the first one has found. */

@@ -8,18 +8,21 @@ import {
   isA,
   isOf,
   type NodeSet,
+  type Path,
   type XPathAny,
   type XPathContextInternals as Context,
   type XPathInternals,
+  type XPathPart,
   type XPathPredicate as Predicate,
   type XPathStep as Step,
 } from './xpath-internals.ts'
+import { documentOf, endOf, firstBehind, HALF, NO_SIDE, NOT_OUTSIDE, parentOf, Side } from './xpath-sides.ts'
 
 /** The last argument: for each node that the step finds. */
 type Visit = (node: DomNode) => void
 
-/** Replaces the steps of the library; once per thread. */
-export function boundPaths(library: XPathInternals): void {
+/** Replaces the steps of the library; once per thread. Returns the steps, for comparisons. */
+export function boundPaths(library: XPathInternals): Paths {
   const paths = new Paths(library)
   const { PathExpr, XNodeSet } = library
   PathExpr.applySteps = (steps, context, nodes) => paths.along(steps, context, nodes)
@@ -37,9 +40,10 @@ export function boundPaths(library: XPathInternals): void {
     set.size = set.nodes.length
     return set
   }
+  return paths
 }
 
-class Paths {
+export class Paths {
   readonly #library: XPathInternals
   /** Steps as they are taken: `//a` is one step. */
   readonly #merged = new WeakMap<readonly Step[], readonly Step[]>()
@@ -99,13 +103,13 @@ class Paths {
   }
 
   /** Nodes whose sides hold those of all others: of each parent, or document, the first or last one. */
-  #outermost({ axis }: Step, nodes: readonly DomNode[]): Iterable<DomNode> {
+  #outermost(step: Step, nodes: readonly DomNode[]): Iterable<DomNode> {
     const { Step } = this.#library
-    const isOfSiblings = axis === Step.FOLLOWINGSIBLING || axis === Step.PRECEDINGSIBLING
+    const { axis } = step
     const isBehind = axis === Step.FOLLOWING || axis === Step.FOLLOWINGSIBLING
     const outermost = new Map<DomNode | null, { readonly node: DomNode; readonly at: number }>()
     for (const node of nodes) {
-      const group = isOfSiblings ? (node.parentNode ?? null) : documentOf(node)
+      const group = this.#groupOf(step, node)
       const at = axis === Step.FOLLOWING ? -endOf(node) : isBehind ? -placeOf(node) : placeOf(node)
       const known = outermost.get(group)
       if (known === undefined || at > known.at) outermost.set(group, { node, at })
@@ -246,90 +250,77 @@ class Paths {
 
   #sideOf(node: DomNode, step: Step, context: Context): Side {
     const { Step } = this.#library
+    const group = this.#groupOf(step, node)
+    if (group === null) return NO_SIDE
+    const list = this.#listOf(step, group, context)
     const at = placeOf(node)
-    if (step.axis === Step.FOLLOWINGSIBLING || step.axis === Step.PRECEDINGSIBLING) {
-      const parent = node.parentNode ?? null
-      if (parent === null) return NO_SIDE
-      const list = remembered(step, parent, () => this.#from(parent, { ...step, axis: Step.CHILD }, context))
-      if (step.axis === Step.FOLLOWINGSIBLING) return new Side(list, firstBehind(list, at), list.length)
-      return new Side(list, 0, firstBehind(list, at - HALF), NOT_OUTSIDE)
-    }
-    const root = documentOf(node)
-    const list = remembered(step, root, () => this.#from(root, { ...step, axis: Step.DESCENDANT }, context))
+    if (step.axis === Step.FOLLOWINGSIBLING) return new Side(list, firstBehind(list, at), list.length)
+    if (step.axis === Step.PRECEDINGSIBLING) return new Side(list, 0, firstBehind(list, at - HALF), NOT_OUTSIDE)
     if (step.axis === Step.FOLLOWING) return new Side(list, firstBehind(list, endOf(node)), list.length)
     const ancestors = new Set<DomNode>()
     for (let each = parentOf(node); each !== null; each = parentOf(each)) {
       spend(1)
-      this.#visit(each, step, context, ancestor => void (ancestor !== root && ancestors.add(ancestor)))
+      this.#visit(each, step, context, ancestor => void (ancestor !== group && ancestors.add(ancestor)))
     }
     return new Side(list, 0, firstBehind(list, at - HALF), ancestors)
   }
-}
 
-/** Places are whole numbers, and one half behind an element for its namespaces. */
-const HALF = 0.25
-const NOT_OUTSIDE: ReadonlySet<DomNode> = new Set()
-
-/** A part of a list in document order: behind a node, or in front of it, nearest first, without its ancestors. */
-class Side {
-  readonly #list: readonly DomNode[]
-  readonly #from: number
-  readonly #to: number
-  /** Null: behind the node. */
-  readonly #without: ReadonlySet<DomNode> | null
-
-  constructor(list: readonly DomNode[], from: number, to: number, without: ReadonlySet<DomNode> | null = null) {
-    this.#list = list
-    this.#from = from
-    this.#to = to
-    this.#without = without
+  /** The node that holds a node and those aside: the parent, or the document. */
+  #groupOf({ axis }: Step, node: DomNode): DomNode | null {
+    const { Step } = this.#library
+    const isOfSiblings = axis === Step.FOLLOWINGSIBLING || axis === Step.PRECEDINGSIBLING
+    return isOfSiblings ? (node.parentNode ?? null) : documentOf(node)
   }
 
-  get size(): number {
-    return this.#to - this.#from - (this.#without?.size ?? 0)
+  /** Nodes of a group, in their order, that may be aside of another one. */
+  #listOf(step: Step, group: DomNode, context: Context): readonly DomNode[] {
+    const { Step } = this.#library
+    const isOfSiblings = step.axis === Step.FOLLOWINGSIBLING || step.axis === Step.PRECEDINGSIBLING
+    const axis = isOfSiblings ? Step.CHILD : Step.DESCENDANT
+    return remembered(step, group, () => this.#from(group, { ...step, axis }, context))
   }
 
-  /** In the order of the axis. */
-  get nodes(): DomNode[] {
-    spend(this.#to - this.#from)
-    const nodes = this.#list.slice(this.#from, this.#to)
-    if (this.#without === null) return nodes
-    return (this.#without.size === 0 ? nodes : nodes.filter(node => !this.#without!.has(node))).reverse()
+  /**
+   * Tells whether a path to a side, such as `preceding::a/@id`, leads to one of the texts. Undefined for another path.
+   * An evaluation finds once, for each text, the node to which the path leads from the most nodes.
+   */
+  leadsTo(part: XPathPart, texts: () => readonly string[] | undefined, context: Context): boolean | undefined {
+    const { PathExpr, Step } = this.#library
+    const path = isOf<Path>(part, PathExpr) && part.filter === undefined ? part.locationPath : undefined
+    const [step, ...rest] = path?.absolute === false ? path.steps : []
+    if (step === undefined || step.predicates.length > 0 || !this.#isSideward(step)) return undefined
+    const wanted = texts()
+    if (wanted === undefined) return undefined
+    const { contextNode: node } = context
+    const group = this.#groupOf(step, node)
+    if (group === null) return false
+    const isBehind = step.axis === Step.FOLLOWING || step.axis === Step.FOLLOWINGSIBLING
+    const places = remembered(part, group, () => this.#placesOf(step, rest, group, isBehind, context))
+    const at = step.axis === Step.FOLLOWING ? endOf(node) : placeOf(node)
+    return wanted.some(text => {
+      const place = places.get(text)
+      return place !== undefined && (isBehind ? place > at : place < at)
+    })
   }
 
-  /** The node with a number from 0 in the order of the axis. */
-  at(index: number): DomNode | undefined {
-    if (!Number.isInteger(index) || index < 0 || index >= this.size) return undefined
-    if (this.#without === null) return this.#list[this.#from + index]
-    return this.#without.size === 0 ? this.#list[this.#to - 1 - index] : this.nodes[index]
+  /** By text: the last place behind which no node leads to it, or the first one. */
+  #placesOf(
+    step: Step,
+    rest: readonly Step[],
+    group: DomNode,
+    isBehind: boolean,
+    context: Context,
+  ): ReadonlyMap<string, number> {
+    const { prototype } = this.#library.XNodeSet
+    const places = new Map<string, number>()
+    for (const node of this.#listOf(step, group, context)) {
+      const place = isBehind ? placeOf(node) : endOf(node)
+      for (const found of rest.length === 0 ? [node] : this.along(rest, context, [node])) {
+        const text = prototype.stringForNode(found)
+        const known = places.get(text)
+        if (known === undefined || (isBehind ? place > known : place < known)) places.set(text, place)
+      }
+    }
+    return places
   }
-}
-
-const NO_SIDE = new Side([], 0, 0)
-
-/** Index of the first node of a list behind a place. */
-function firstBehind(list: readonly DomNode[], place: number): number {
-  let [from, to] = [0, list.length]
-  while (from < to) {
-    const middle = (from + to) >>> 1
-    if (placeOf(list[middle]!) > place) to = middle
-    else from = middle + 1
-  }
-  return from
-}
-
-/** A place behind all descendants of a node, and in front of what follows. */
-function endOf(node: DomNode): number {
-  if (node.ownerElement !== undefined) return placeOf(node)
-  let next: DomNode | null = node
-  while (next !== null && next.nextSibling === null) next = next.parentNode
-  return next === null ? Infinity : placeOf(next.nextSibling!) - HALF
-}
-
-function parentOf({ ownerElement, parentNode }: DomNode): DomNode | null {
-  return ownerElement ?? parentNode ?? null
-}
-
-function documentOf(node: DomNode): DomNode {
-  return node.ownerDocument ?? node
 }
