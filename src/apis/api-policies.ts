@@ -10,6 +10,7 @@ import type { BuiltInPolicy, PolicyParameter, PolicyValues } from './policy-para
 import { isDestination } from './endpoints.ts'
 import type { Operations } from './operations.ts'
 import { OwnPolicies, type OwnPolicy } from './own-policies.ts'
+import { sequenceName } from './policy-names.ts'
 import type { ProjectFolder } from './project-folder.ts'
 import { type SequenceSource, sequenceText } from './project-sequences.ts'
 import type { Path, YamlFile } from './yaml-file.ts'
@@ -106,8 +107,8 @@ class PolicyReader {
   readonly #found: Diagnostics
   /** Names of sequences by policy, flow and values. */
   readonly #known = new Map<string, string>()
-  /** Number of sequences by policy. */
-  readonly #ranks = new Map<string, number>()
+  /** Names of the sequences. */
+  readonly #names = new Set<string>()
   #uses = 0
 
   constructor(file: YamlFile, own: OwnPolicies, found: Diagnostics) {
@@ -232,8 +233,7 @@ class PolicyReader {
     const key = JSON.stringify([policy, 'elements' in definition ? flow : '', ...values])
     const known = this.#known.get(key)
     if (known !== undefined) return known
-    const rank = (this.#ranks.get(policy) ?? 0) + 1
-    const name = rank === 1 ? policy : `${policy}#${rank}`
+    const name = this.#nameOf(policy, flow, values, definition)
     const isOwn = 'sequence' in definition
     const text = isOwn
       ? definition.sequence(name, values, this.#found)
@@ -241,8 +241,17 @@ class PolicyReader {
     if (text === undefined) return undefined
     const label = isOwn ? definition.label : `${this.#file.where([...at, 'policyName'])} ${policy}`
     this.#known.set(key, name)
-    this.#ranks.set(policy, rank)
     this.sources.push({ name, label, text })
+    return name
+  }
+
+  #nameOf(policy: string, flow: Flow, values: PolicyValues, definition: OwnPolicy | BuiltInPolicy): string {
+    const secrets = definition.parameters.filter(({ isSecret }) => isSecret).map(({ name }) => name)
+    const told = [...values].filter(([name]) => !secrets.includes(name))
+    const first = sequenceName(policy, 'elements' in definition ? flow : '', told)
+    let name = first
+    for (let n = 2; this.#names.has(name); n++) name = `${first}-${n}`
+    this.#names.add(name)
     return name
   }
 

@@ -17,6 +17,7 @@ import { readPolicies } from './api-policies.ts'
 import { backendSequence, isDestination } from './endpoints.ts'
 import type { Operations } from './operations.ts'
 import { escapeXml } from './policy-template.ts'
+import { shownName } from './policy-names.ts'
 import type { ProjectFolder } from './project-folder.ts'
 import { readSequences, type SequenceSource, sequenceText } from './project-sequences.ts'
 import type { YamlFile } from './yaml-file.ts'
@@ -99,7 +100,7 @@ function summaryOf(mediation: MediationDefinition): string {
   const operations = Object.keys(byOperation).length
   const ofFlows = FLOWS.flatMap(flow => {
     const own = flow === 'fault' ? [] : (first?.[flow] ?? [])
-    const names = [...own, ...extensions[flow], ...policies[flow]]
+    const names = [...own, ...extensions[flow], ...policies[flow]].map(shownName)
     return names.length === 0 ? [] : `${flow} ${abbreviatedList(names, NAMES_MAX)}`
   })
   const ofOperations = operations === 0 ? [] : [`policies of ${counted(operations, 'operation')}`]

@@ -1,5 +1,6 @@
 /** `api`: lists and shows the APIs of the running gateway, and changes their lifecycle states. */
 import { ACTIONS, targetState } from '../apis/lifecycle-states.ts'
+import { shownName } from '../apis/policy-names.ts'
 import { escapeControls } from '../observe/escape.ts'
 import type {
   ApiDetails,
@@ -184,7 +185,7 @@ const RUNS: Readonly<Record<FlowSummary['needs'], string>> = {
 
 function mediationText(terminal: Terminal, { flows }: ApiDetails): string {
   const cells = flows.map(({ operation, flow, sequences, needs }) =>
-    [operation || 'all others', flow, sequences.join(', '), RUNS[needs]].map(escapeControls),
+    [operation || 'all others', flow, sequences.map(shownName).join(', '), RUNS[needs]].map(escapeControls),
   )
   return table(terminal, ['operation', 'flow', 'sequences', 'run'], cells)
 }

@@ -1,6 +1,7 @@
 /** Projects of one API, loaded from a temporary home, and the flows that their sequences and policies become. */
 import type { TestContext } from 'node:test'
 import { ApiProjects, type LoadedApis } from '../../src/apis/api-projects.ts'
+import { shownName } from '../../src/apis/policy-names.ts'
 import { formatDiagnostic } from '../../src/config/diagnostics.ts'
 import { needsOf } from '../../src/mediation/needs.ts'
 import { NO_SEQUENCES } from '../../src/mediation/sequence-files.ts'
@@ -25,12 +26,20 @@ export async function loaded(home: string, projects = new ApiProjects(home), act
   return { ...apis, said: [...shown('error', apis.errors), ...shown('warning', apis.warnings)] }
 }
 
-/** Sequences of each flow with what they need, as `NAME NAME: needs`. */
+/** Sequences of each flow, by the names that people read, with what they need, as `NAME NAME: needs`. */
 export function flowsOf({ apis }: LoadedApis, operation = ''): readonly string[] {
   const plan = mediationPlan(apis[0]!, NO_SEQUENCES, needsOf)
   if (plan === null) return []
   const flows = operation === '' ? plan.flows : plan.byOperation[operation]!
-  return [flows.request, flows.response, flows.fault].map(({ sequences, needs }) => `${sequences.join(', ')}: ${needs}`)
+  return [flows.request, flows.response, flows.fault].map(
+    ({ sequences, needs }) => `${sequences.map(shownName).join(', ')}: ${needs}`,
+  )
+}
+
+/** Names of the sequences of the request and the response flow. */
+export function namesOf({ apis }: LoadedApis): readonly (readonly string[])[] {
+  const { request, response } = mediationPlan(apis[0]!, NO_SEQUENCES, needsOf)!.flows
+  return [request.sequences, response.sequences]
 }
 
 /** A flow without sequences. */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { mediationSummaries } from '../../src/apis/project-mediation.ts'
 import { API_OF_BOTH_KINDS as HEAD } from './api-text.ts'
-import { type Files, flowsOf, H, load, NOTHING, policies, sequence, use } from './loaded-projects.ts'
+import { type Files, flowsOf, H, load, namesOf, NOTHING, policies, sequence, use } from './loaded-projects.ts'
 
 /** [policy, flow, parameters, needs]. */
 const BUILT_IN: readonly (readonly [string, string, Readonly<Record<string, string>>, string])[] = [
@@ -132,9 +132,19 @@ test('check names the sequences and policies of each flow in the order in which 
   const apis = await load(t, { 'api.yaml': `${HEAD}  apiPolicies:\n${flows.join('')}`, ...files })
   assert.deepEqual(apis.said, [])
   const [summary] = mediationSummaries(apis.apis)
-  assert.equal(summary!.expected, 'runs request i, addHeader_v1; response o, addHeader_v1#2')
+  assert.equal(summary!.expected, 'runs request i, addHeader_v1; response o, addHeader_v1')
   const ran = flowsOf(apis).map(flow => flow.split(': ')[0])
-  assert.deepEqual(ran, ['i, addHeader_v1', 'o, addHeader_v1#2', ''])
+  assert.deepEqual(ran, ['i, addHeader_v1', 'o, addHeader_v1', ''])
+})
+
+test('D943: a use keeps the name of its sequence whatever else a reload adds', async t => {
+  const response = policies('response', use('setHeader', H))
+  const before = await load(t, { 'api.yaml': HEAD + response })
+  const added = use('setHeader', { headerName: 'Authorization', headerValue: 's' })
+  const after = await load(t, { 'api.yaml': `${HEAD}${response}    request:\n      - ${added}\n` })
+  assert.deepEqual([before.said, after.said], [[], []])
+  assert.deepEqual(namesOf(after)[1], namesOf(before)[1])
+  assert.notDeepEqual(namesOf(after)[0], namesOf(before)[1])
 })
 
 test('equal uses share a sequence, others have names of their own, and order is obeyed', async t => {
@@ -142,7 +152,10 @@ test('equal uses share a sequence, others have names of their own, and order is 
     use(name, { headerName: `x-${order}` }).replace('{', `{order: ${order}, `)
   const uses = [ordered('removeHeader', 2), ordered('removeHeader', 1), use('removeHeader', { headerName: 'x-2' })]
   const apis = await load(t, { 'api.yaml': HEAD + policies('request', ...uses) })
-  assert.deepEqual(flowsOf(apis)[0], 'removeHeader_v1, removeHeader_v1#2, removeHeader_v1#2: constant')
+  assert.deepEqual(flowsOf(apis)[0], 'removeHeader_v1, removeHeader_v1, removeHeader_v1: constant')
+  const [first, second, third] = namesOf(apis)[0]!
+  assert.notEqual(first, second)
+  assert.equal(second, third)
 })
 
 /** [what, lines of api.yaml from line 11 on, diagnostic]. */
