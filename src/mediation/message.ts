@@ -51,8 +51,8 @@ export type Payload =
 export interface BodySource {
   /**
    * Builds the payload; null for an empty body. `contentType`: in place of the one that was received; '' for that one.
-   * A message builds once, each of its copies at most once more. Throws MediationFault where the body is malformed or
-   * beyond a limit.
+   * A message and its copies build once, but where a sequence names a type. Throws MediationFault where the body is
+   * malformed or beyond a limit.
    */
   build(contentType: string): Payload | null
   /**
@@ -174,6 +174,8 @@ export class Message {
   #body: BodySource | null = null
   #bodyState: BodyState = 'none'
   #payload: Payload | null = null
+  /** The payload of a body that copies share, once one of them has read it; null: there are no copies. */
+  #shared: { payload?: Payload | null } | null = null
 
   /**
    * `receivedField`: values of a received field, by its name in lower case, joined with commas (RFC 9110 5.3).
@@ -190,6 +192,7 @@ export class Message {
     this.#body = body
     this.#bodyState = body === null ? 'none' : 'unread'
     this.#payload = null
+    this.#shared = null
   }
 
   /** The start line with the changes of sequences; not checked. */
@@ -211,7 +214,15 @@ export class Message {
 
   /** Builds the payload with the first read. Throws MediationFault. */
   get payload(): Payload | null {
-    if (this.#bodyState === 'unread') this.build('')
+    if (this.#bodyState === 'unread') {
+      const { payload } = this.#shared ?? {}
+      if (payload === undefined) this.build('')
+      else {
+        this.#payload = payload
+        this.#bodyState = 'read'
+      }
+      if (this.#shared !== null) this.#shared.payload = this.#payload
+    }
     return this.#payload
   }
 
@@ -396,6 +407,8 @@ export class Message {
     copy.restore(this.state())
     for (const [lower, field] of this.#fields) copy.#fields.set(lower, field)
     for (const name of this.#ofRequest) copy.#ofRequest.add(name)
+    if (this.#bodyState === 'unread') this.#shared ??= {}
+    copy.#shared = this.#shared
     copy.#payload = this.#payload
     copy.#bodyState = this.#bodyState
     copy.frame = this.frame
@@ -442,6 +455,7 @@ export class Message {
     for (const [lower, field] of other.#fields) this.#fields.set(lower, field)
     this.#payload = other.#payload
     this.#bodyState = other.#bodyState
+    this.#shared = other.#shared
     this.#to = other.#to
     this.steps = Math.max(this.steps, other.steps)
     this.outcome = other.outcome

@@ -101,6 +101,8 @@ class Attribute extends Node {
 }
 
 const NO_PREFIX: ReadonlySet<string> = new Set()
+/** What most elements use: they share it. */
+const NO_PREFIX_BUT_DEFAULT: ReadonlySet<string> = new Set([''])
 const NO_DECLARATIONS: ReadonlyMap<string, string> = new Map()
 
 class ElementNode extends Node {
@@ -150,6 +152,10 @@ class ElementNode extends Node {
     let own: Set<string> | null = null
     const add = (prefix: string): void => {
       if (found.has(prefix)) return
+      if (prefix === '' && found.size === 0) {
+        found = NO_PREFIX_BUT_DEFAULT
+        return
+      }
       own ??= new Set(found)
       found = own.add(prefix)
     }
@@ -165,6 +171,7 @@ class ElementNode extends Node {
   }
 
   #declarations(): ReadonlyMap<string, string> {
+    if (this.attributes.length === 0) return NO_DECLARATIONS
     if (this.#declared === undefined) {
       const own = this.tree.attributes.filter(([name]) => isDeclaration(name))
       this.#declared = own.length === 0 ? NO_DECLARATIONS : new Map(own.map(([name, uri]) => [name.slice(6), uri]))

@@ -28,8 +28,13 @@ const SCOPE_NAMESPACES = Object.fromEntries(
   [...SCOPE_PREFIXES.keys(), 'url'].map(prefix => [prefix, `scope:${prefix}`]),
 )
 
-/** Documents of payloads, as long as the payloads are in use. */
-const documents = new WeakMap<Payload, DomNode>()
+/**
+ * Documents of the payloads and elements that were read last, as long as these are in use: a message may have many
+ * copies.
+ */
+const documents = new WeakMap<object, DomNode>()
+const DOCUMENTS_MAX = 32
+const latest: WeakRef<object>[] = []
 const EMPTY: Payload = { kind: 'xml', root: envelope('soap11', []) }
 const CAUSE_LENGTH_MAX = 200
 
@@ -106,10 +111,16 @@ function compileIn(
 
 /** Root element of the payload's Envelope, where location paths begin. Nobody changes the document. */
 function documentOf(payload: Payload): DomNode {
-  let root = documents.get(payload)
+  return keptDocument(payload, () => enveloped(payload))
+}
+
+function keptDocument(of: object, treeOf: () => XmlElementNode): DomNode {
+  let root = documents.get(of)
   if (root === undefined) {
-    root = parsedRoot(enveloped(payload))
-    documents.set(payload, root)
+    root = parsedRoot(treeOf())
+    documents.set(of, root)
+    const oldest = latest.push(new WeakRef(of)) > DOCUMENTS_MAX ? latest.shift()?.deref() : undefined
+    if (oldest !== undefined) documents.delete(oldest)
   }
   return root
 }
@@ -119,7 +130,7 @@ function documentOfVariable(name: string, message: Message): DomNode {
   const value = message.get('variable', name) ?? ''
   const [node] = typeof value === 'object' && value.kind === 'xml' ? value.nodes : [rootOfText(textOf(value), message)]
   if (node === undefined || typeof node === 'string') throw new Error(`the variable ${name} is no XML`)
-  return parsedRoot(node)
+  return keptDocument(node, () => node)
 }
 
 function rootOfText(text: string, { task }: Message): XmlElementNode | undefined {
@@ -182,7 +193,7 @@ function toLibrary(value: Value): unknown {
 
 /** Elements of a property as nodes of a document, for paths into them. */
 function nodesIn(node: XmlNode): readonly DomNode[] {
-  return typeof node === 'string' ? [] : [parsedRoot(node)]
+  return typeof node === 'string' ? [] : [keptDocument(node, () => node)]
 }
 
 function plain(value: Value): string | number | boolean {
@@ -234,9 +245,11 @@ export function treeOf(node: DomNode): XmlNode {
   if (tree === undefined) return node.nodeValue ?? ''
   if (height > DEPTH_MAX) throw tooDeep()
   spend(1 + undeclared.size)
-  const declarations = Array.from(undeclared, prefix => {
-    return [prefix === '' ? 'xmlns' : `xmlns:${prefix}`, node.lookupNamespaceURI(prefix) ?? ''] as const
-  }).filter(([, namespace]) => namespace !== '')
+  const declarations: (readonly [string, string])[] = []
+  for (const prefix of undeclared) {
+    const namespace = node.lookupNamespaceURI(prefix) ?? ''
+    if (namespace !== '') declarations.push([prefix === '' ? 'xmlns' : `xmlns:${prefix}`, namespace])
+  }
   return declarations.length === 0 ? tree : { ...tree, attributes: [...declarations, ...tree.attributes] }
 }
 

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
+import { processorMs } from '../harness/processor-time.ts'
 import { json, messageOf, startWorker, textOf } from './started-worker.ts'
 
 const MIB = 1024 * 1024
@@ -139,4 +140,13 @@ test('a foreach over copies costs as much as its items are, though a variable ho
   const worker = await startWorker(t, { request })
   const result = await worker.run({ body: json(JSON.stringify({ items })) })
   assert.equal(textOf(messageOf(result)), JSON.stringify({ items }))
+})
+
+test('copies read the body once, together', async t => {
+  const targets = EACH('<property name="n" expression="count(//k)"/>').repeat(100)
+  const worker = await startWorker(t, { request: `<clone>${targets}</clone>` })
+  const before = processorMs()
+  assert.equal((await worker.run({ fields: XML, body: json(REST) })).kind, 'continues')
+  // One hundred bodies of this size take ten seconds.
+  assert.ok(processorMs() - before < 4000, `${processorMs() - before} ms`)
 })
