@@ -103,20 +103,40 @@ export function withChild(json: Json, child: Json): Json {
   return isObject(json) && isObject(child) ? { ...json, ...child } : json
 }
 
-/** Adds a value after an item of an array, or members beside a member of an object. */
-export function withSibling(json: Json, location: Location, sibling: Json): Json {
-  const key = location.at(-1)
-  return editAt(json, location.slice(0, -1), parent => {
-    if (!Array.isArray(parent)) return withChild(parent, sibling)
-    return parent.flatMap((item, at) => (at === key ? [item, sibling] : [item]))
+/** Adds a value after items of arrays, or members beside members of objects. */
+export function withSiblings(json: Json, locations: readonly Location[], sibling: Json): Json {
+  return editHolders(json, locations, (holder, keys) => {
+    if (!Array.isArray(holder)) return withChild(holder, sibling)
+    const counts = new Map<unknown, number>()
+    for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1)
+    return holder.flatMap((item, at) => [item, ...Array.from({ length: counts.get(at) ?? 0 }, () => sibling)])
   })
 }
 
-/** Renames a member of an object, which keeps its position. */
-export function withKey(json: Json, location: Location, name: string): Json {
-  const key = location.at(-1)
-  return editAt(json, location.slice(0, -1), parent => {
-    if (!isObject(parent)) return parent
-    return Object.fromEntries(Object.entries(parent).map(([each, value]) => [each === key ? name : each, value]))
+/** Renames members of objects, which keep their positions. */
+export function withKeys(json: Json, locations: readonly Location[], name: string): Json {
+  return editHolders(json, locations, (holder, keys) => {
+    if (!isObject(holder)) return holder
+    const renamed = new Set<unknown>(keys)
+    return Object.fromEntries(Object.entries(holder).map(([key, value]) => [renamed.has(key) ? name : key, value]))
   })
+}
+
+/** Edits what holds the places, each array and object once, and those within others first: an edit moves its items. */
+function editHolders(
+  json: Json,
+  locations: readonly Location[],
+  edit: (holder: Json, keys: readonly (string | number | undefined)[]) => Json,
+): Json {
+  const byDepth = [...Map.groupBy(locations, ({ length }) => length)].sort(([one], [other]) => other - one)
+  return byDepth.reduce((whole, [, places]) => {
+    const holders = [...Map.groupBy(places, place => JSON.stringify(place.slice(0, -1))).values()]
+    const within = holders.map(([first]) => first!.slice(0, -1))
+    return editAll(whole, within, (holder, at) =>
+      edit(
+        holder,
+        holders[at]!.map(place => place.at(-1)),
+      ),
+    )
+  }, json)
 }

@@ -2,9 +2,8 @@
 import { servicesOf } from '../backend-calls.ts'
 import type { JsonPath, XPathExpression } from '../expression.ts'
 import { compileNodes } from '../expression-compiler.ts'
-import { checkTime } from '../flow-limits.ts'
 import { jsonOf, jsonPayload } from '../formats/json-text.ts'
-import { editAll, jsonOfValue, type Location, locate, withChild, withKey, withSibling } from '../json-edit.ts'
+import { editAll, jsonOfValue, type Location, locate, withChild, withKeys, withSiblings } from '../json-edit.ts'
 import { elementWithin, jsonOfXml, payloadElement } from '../json-xml.ts'
 import { MediationFault } from '../mediation-fault.ts'
 import { type CompileContext, mediator } from '../mediator.ts'
@@ -211,9 +210,7 @@ function compileTarget(
         editPlaces(message, target.path, (json, places) => jsonAction(json, places, action, value))
     case 'key':
       return (message, value) =>
-        editPlaces(message, target.path, (json, places) =>
-          oneByOne(json, places, (whole, at) => withKey(whole, at, textOf(value))),
-        )
+        editPlaces(message, target.path, (json, places) => withKeys(json, limited(places), textOf(value)))
     case 'xml': {
       const find = compileNodes(target.expression, warn)
       const findMoved = moved === null ? null : compileNodes(moved, warn)
@@ -242,7 +239,7 @@ function compileTarget(
   }
 }
 
-/** Edits that change what is beside a place; each copies the parent. */
+/** Edits that change what is beside a place. */
 const PLACES_MAX = 1000
 
 function editPlaces(message: Message, path: JsonPath, edit: (json: Json, places: readonly Location[]) => Json): void {
@@ -252,13 +249,8 @@ function editPlaces(message: Message, path: JsonPath, edit: (json: Json, places:
   if (places.length > 0) message.json = edit(json, places)
 }
 
-/** From the last place to the first one: an edit moves what comes after it. */
-function oneByOne(json: Json, places: readonly Location[], edit: (json: Json, at: Location) => Json): Json {
-  const counted = (whole: Json, at: Location): Json => {
-    checkTime()
-    return edit(whole, at)
-  }
-  if (places.length <= PLACES_MAX) return [...places].reverse().reduce(counted, json)
+function limited(places: readonly Location[]): readonly Location[] {
+  if (places.length <= PLACES_MAX) return places
   throw notEnriched(`the target has more than ${PLACES_MAX} places`)
 }
 
@@ -266,7 +258,7 @@ function jsonAction(json: Json, places: readonly Location[], action: Action, val
   if (action === 'remove') return editAll(json, places, () => undefined)
   const source = jsonOfValue(value)
   if (action === 'replace') return editAll(json, places, () => source)
-  if (action === 'sibling') return oneByOne(json, places, (whole, at) => withSibling(whole, at, source))
+  if (action === 'sibling') return withSiblings(json, limited(places), source)
   return editAll(json, places, place => withChild(place, source))
 }
 
