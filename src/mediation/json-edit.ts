@@ -1,5 +1,6 @@
 /** Edits JSON values at places that a JSONPath finds. Values are never changed: an edit returns a new one. */
 import type { JsonPath } from './expression.ts'
+import { checkTime } from './flow-limits.ts'
 import { exactValue, isObject } from './formats/json-text.ts'
 import { compileJsonPath } from './lazy-libraries.ts'
 import { jsonOfXml } from './json-xml.ts'
@@ -113,12 +114,14 @@ export function withSiblings(json: Json, locations: readonly Location[], sibling
   })
 }
 
-/** Renames members of objects, which keep their positions. */
+/** Renames members of objects, which keep their positions; those of one object from the last place to the first. */
 export function withKeys(json: Json, locations: readonly Location[], name: string): Json {
   return editHolders(json, locations, (holder, keys) => {
     if (!isObject(holder)) return holder
-    const renamed = new Set<unknown>(keys)
-    return Object.fromEntries(Object.entries(holder).map(([key, value]) => [renamed.has(key) ? name : key, value]))
+    return keys.reduceRight((object: { readonly [name: string]: Json }, key) => {
+      checkTime()
+      return Object.fromEntries(Object.entries(object).map(([each, value]) => [each === key ? name : each, value]))
+    }, holder)
   })
 }
 
