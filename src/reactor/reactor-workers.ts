@@ -30,9 +30,10 @@ import { SharedWakes } from '../runtime/shared-wakes.ts'
 import type { PlannedWork, WorkTimes } from './api-work.ts'
 import { WorkScheduler } from './work-scheduler.ts'
 import { type PoolKind, SUSPENDED_MAX, TaskIds, WorkerPool } from './worker-pool.ts'
+import type { MovableSize } from './withdrawable-tasks.ts'
 import { type TaskSize, WorkerThreads, type WorkerThreadsOptions } from './worker-threads.ts'
 
-/** Threads of earlier plans whose tasks have not ended; beyond, those of the oldest plan are ended (D713). */
+/** Earlier plans whose tasks have not ended; beyond, the threads of the oldest one are ended (D713). */
 const RETIRED_MAX = 4
 /**
  * Threads by what they run. `mediation`: short messages. `long`: those whose body is longer than
@@ -42,6 +43,7 @@ const RETIRED_MAX = 4
 const LANES = ['mediation', 'long', 'spare', 'background'] as const
 /** Threads for messages of clients. */
 const MESSAGE_LANES = ['mediation', 'long', 'spare'] as const
+type MessageLane = (typeof MESSAGE_LANES)[number]
 /** Threads for large messages. A costly message is mostly a large one, and delays no short one there (D929). */
 const LARGE_LANES = ['long', 'spare'] as const
 /** Threads of a reactor for long bodies: it holds one of them in its heap at a time, or few. */
@@ -91,7 +93,7 @@ export class ReactorWorkers {
   #live: LivePlan
   /** Null before the first task. */
   #generation: Generation | null = null
-  readonly #retired = new Set<WorkerThreads>()
+  readonly #retired = new Set<Generation>()
   /** Looks for messages that wait; null while there are no messages. */
   #looking: NodeJS.Timeout | null = null
 
@@ -147,28 +149,28 @@ export class ReactorWorkers {
     const { threads } = this.#newGeneration()
     for (const kind of LANES) {
       if (old.threads[kind].isStarted) threads[kind].start()
-      this.#retire(old.threads[kind])
+      old.threads[kind].retire()
     }
+    this.#retire(old)
   }
 
   /** Ends all threads; their tasks fail. */
   close(): void {
     this.giveUpWork()
     this.#endLooking()
-    for (const threads of [...Object.values(this.#generation?.threads ?? {}), ...this.#retired]) threads.close()
+    for (const generation of [this.#generation, ...this.#retired]) if (generation !== null) closeThreads(generation)
   }
 
-  #retire(threads: WorkerThreads): void {
-    threads.retire()
-    this.#retired.add(threads)
-    for (const each of this.#retired) if (each.pending === 0) this.#retired.delete(each)
+  #retire(generation: Generation): void {
+    this.#retired.add(generation)
+    for (const each of this.#retired) if (pendingOf(each) === 0) this.#retired.delete(each)
     const [oldest] = this.#retired
     if (oldest === undefined || this.#retired.size <= RETIRED_MAX) return
     this.#retired.delete(oldest)
     const CAUSE_OF_ERROR = `tasks of ${RETIRED_MAX} later configurations have not ended either`
-    const fields = { TASKS: oldest.pending, CAUSE_OF_ERROR }
+    const fields = { TASKS: pendingOf(oldest), CAUSE_OF_ERROR }
     this.#options.report('warn', 'worker threads of an earlier configuration are ended', fields)
-    oldest.close(CAUSE_OF_ERROR)
+    closeThreads(oldest, CAUSE_OF_ERROR)
   }
 
   #deploy(api: ApiPlan): void {
@@ -285,40 +287,52 @@ export class ReactorWorkers {
     const { threads } = this.#current()
     if (size === 'long') return threads.long
     this.#looking ??= setInterval(() => this.#moveWaiting(), LOOK_MS).unref()
-    const lane = size === 'large' ? this.#laneOfLarge() : this.#laneOfShort()
+    if (size === 'large') threads.long.start()
+    const lane = this.#laneOf(size)
     if (size === 'short' && lane !== 'mediation') this.#options.metrics.add(METRIC.workerDiversions, 1)
     return threads[lane]
   }
 
-  #laneOfShort(): (typeof MESSAGE_LANES)[number] {
+  #laneOf(size: MovableSize): MessageLane {
+    return size === 'large' ? this.#laneOfLarge() : this.#laneOfShort()
+  }
+
+  /** Where all are held up, those whose thread exists: one that cannot start would take no message (D950). */
+  #laneOfShort(): MessageLane {
     const { threads } = this.#current()
-    return MESSAGE_LANES.find(lane => !threads[lane].isHeldUp) ?? 'mediation'
+    if (!threads.mediation.isHeldUp) return 'mediation'
+    const free = MESSAGE_LANES.filter(lane => !threads[lane].isHeldUp)
+    const isReady = (lane: MessageLane): boolean => threads[lane].isReady
+    return free.find(isReady) ?? free[0] ?? MESSAGE_LANES.find(isReady) ?? 'mediation'
   }
 
   /** The first large messages start `long`; until it is there, they run with short ones. */
-  #laneOfLarge(): (typeof MESSAGE_LANES)[number] {
+  #laneOfLarge(): MessageLane {
     const { threads } = this.#current()
-    if (!threads.long.isReady) {
-      threads.long.start()
-      return this.#laneOfShort()
-    }
+    if (!threads.long.isReady) return this.#laneOfShort()
     const free = LARGE_LANES.filter(lane => !threads[lane].isHeldUp)
-    const [first, ...others] = free.length > 0 ? free : LARGE_LANES
+    const [first, ...others] = free.length > 0 ? free : LARGE_LANES.filter(lane => threads[lane].isReady)
     // Where short messages have one thread, large ones share one too, until it is held up: each takes memory.
     if (free.length > 0 && threads.mediation.size === 1) return first!
     return others.reduce((best, lane) => (threads[lane].tasksEach < threads[best].tasksEach ? lane : best), first!)
   }
 
-  /** Messages that wait for a thread which computes go to another one. */
+  /** Messages that wait for a thread which computes, or has not started, go to another one. */
   #moveWaiting(): void {
     const { threads } = this.#current()
-    const lanes = MESSAGE_LANES.map(lane => threads[lane])
-    if (lanes.every(({ pending }) => pending === 0)) this.#endLooking()
-    const mayGo = {
-      short: lanes.some(lane => !lane.isHeldUp),
-      large: LARGE_LANES.some(lane => !threads[lane].isHeldUp),
+    if (MESSAGE_LANES.every(lane => threads[lane].pending === 0)) this.#endLooking()
+    for (const lane of MESSAGE_LANES) {
+      if (!threads[lane].holdsUp) continue
+      const mayGo = { short: this.#mayLeave(lane, 'short'), large: this.#mayLeave(lane, 'large') }
+      threads[lane].withdraw(size => mayGo[size])
     }
-    for (const lane of lanes) if (lane.holdsUp) lane.withdraw(size => mayGo[size])
+  }
+
+  #mayLeave(lane: MessageLane, size: MovableSize): boolean {
+    const { threads } = this.#current()
+    const next = this.#laneOf(size)
+    if (threads[next].isHeldUp) return false
+    return threads[lane].isReady || (next !== lane && threads[next].isReady)
   }
 
   #endLooking(): void {
@@ -414,6 +428,15 @@ interface Generation {
   /** All that the threads are made from. */
   readonly source: string
   readonly threads: Readonly<Record<(typeof LANES)[number], WorkerThreads>>
+}
+
+/** Tasks that have not ended. */
+function pendingOf({ threads }: Generation): number {
+  return LANES.reduce((sum, lane) => sum + threads[lane].pending, 0)
+}
+
+function closeThreads({ threads }: Generation, cause = ''): void {
+  for (const lane of LANES) threads[lane].close(cause)
 }
 
 /** Threads of one reactor, of those of the process: at least one. */

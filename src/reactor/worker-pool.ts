@@ -11,6 +11,8 @@ import type { HeldPermits, PermitLimits, SharedPermits } from '../runtime/shared
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
 import { type TaskSize, WITHDRAWN, type WorkerThreads } from './worker-threads.ts'
 
+/** A task that no thread has begun changes its thread so often at most; then it waits for the one that it has. */
+const MOVES_MAX = 20
 /** Pause between two tries to tell others what has changed while the lock was not free. */
 const REPAIR_MS = 1000
 
@@ -250,12 +252,12 @@ export class WorkerPool {
   /** Resolves with the result of the task, from the threads that have begun it. */
   async #run(entry: TaskEntry): Promise<unknown> {
     const { task, size, id, endMs, transfer } = entry
-    let value: unknown
-    do {
+    const sent = { envelope: { task, id, endMs }, transfer }
+    for (let moves = 0; ; moves++) {
       entry.threads = this.#options.threads(size)
-      value = await entry.threads.run({ envelope: { task, id, endMs }, transfer }, size)
-    } while (value === WITHDRAWN && !isLeft(entry))
-    return value
+      const value = await entry.threads.run(sent, moves < MOVES_MAX ? size : 'bound')
+      if (value !== WITHDRAWN || isLeft(entry)) return value
+    }
   }
 
   /** The task is over on its thread. */

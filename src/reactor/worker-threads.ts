@@ -30,8 +30,9 @@ import { heldBytes, memoryRows } from '../runtime/thread-memory.ts'
 import { makeLoopsInterruptible } from '../runtime/loop-interrupts.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
 import { refuseThreadsByEvent } from '../runtime/refused-threads.ts'
-import { TaskClaims, UNCLAIMED } from '../runtime/task-claims.ts'
+import { UNCLAIMED } from '../runtime/task-claims.ts'
 import { lowerPriority, processorWaitMs } from '../runtime/thread-scheduling.ts'
+import { type MovableSize, WithdrawableTasks } from './withdrawable-tasks.ts'
 
 const ENTRY = new URL('../worker/worker-entry.js', import.meta.url)
 const MIB = 1_048_576
@@ -67,18 +68,13 @@ const NICE = 10
 /** Modules that the first tasks load would take too long at that priority where processors are scarce. */
 const START_PRIORITY_MS = 300
 
-/** Longest body of a task that may be withdrawn: its thread gets a copy of it. */
-const COPIED_MAX = MIB
-/** Bytes of such bodies under way; further ones are moved. */
-const COPIES_MAX = 16 * MIB
 /**
- * What a task may cost, by its body, and whether another thread may begin it where its own does not get to it: `short`
- * and `large` ones, until a thread has begun them. `bound`: it has the threads of its kind alone.
+ * What a task may cost, by its body, and whether another thread may begin it where its own does not get to it: movable
+ * ones, until a thread has begun them. `bound`: it has the threads of its kind alone.
  */
-export type TaskSize = 'bound' | 'short' | 'large' | 'long'
-type MovableSize = 'short' | 'large'
+export type TaskSize = MovableSize | 'bound' | 'long'
 
-/** What `run` resolves with for a task that was withdrawn before its thread began it. */
+/** What `run` resolves with for a task that was withdrawn, or lost its thread, before that began it. */
 export const WITHDRAWN: unique symbol = Symbol('withdrawn')
 
 /** A thread that holds more keeps what long messages have left: V8 collects nothing in a thread without tasks. */
@@ -162,11 +158,7 @@ export class WorkerThreads {
   /** Pauses since a pool had all its threads. */
   #pauses = 0
   #pending = 0
-  readonly #claims = new TaskClaims()
-  /** Tasks that may be withdrawn, by their cells. `withdrawn` ends the wait for one. */
-  readonly #withdrawable = new Map<number, { readonly size: MovableSize; readonly withdrawn: () => void }>()
-  /** Bytes of the bodies that threads have copies of. */
-  #copiedBytes = 0
+  readonly #withdrawable = new WithdrawableTasks()
   /** When the last task ended; null: the threads have given back memory since. */
   #idleMs: number | null = null
   /** Tasks under way for which nobody waits any more. */
@@ -215,24 +207,25 @@ export class WorkerThreads {
     return { threads: all.length, heldUp: heldUp.length }
   }
 
-  /** A further task would wait for one that computes, whatever thread gets it. */
+  /** A further task would wait for one that computes, whatever thread gets it, or for threads that are missing. */
   get isHeldUp(): boolean {
     const { threads, heldUp } = this.#load
-    return threads > 0 && heldUp === threads
+    return this.#isMissing || (threads > 0 && heldUp === threads)
   }
 
-  /** Tasks that no thread has begun wait behind one that computes, if they have got its thread. */
+  /** No thread has started, and none is about to. Piscina has a replacement for one that dies at once, if ever. */
+  get #isMissing(): boolean {
+    return this.isStarted && !this.#isOpening && (this.#current?.piscina.threads.length ?? 0) === 0
+  }
+
+  /** Tasks that no thread has begun wait behind one that computes, if they have got its thread, or for a start. */
   get holdsUp(): boolean {
-    return this.#withdrawable.size > 0 && this.#load.heldUp > 0
+    return this.#withdrawable.size > 0 && (this.#load.heldUp > 0 || !this.isReady)
   }
 
-  /** Withdraws tasks of these sizes that no thread has begun; `run` resolves with WITHDRAWN for each. */
+  /** Withdraws tasks of these sizes that no thread gets to; `run` resolves with WITHDRAWN for each. */
   withdraw(hasSize: (size: MovableSize) => boolean): void {
-    for (const [claim, { size, withdrawn }] of this.#withdrawable) {
-      if (!hasSize(size)) continue
-      this.#withdrawable.delete(claim)
-      if (this.#claims.withdraw(claim)) withdrawn()
-    }
+    this.#withdrawable.withdraw(hasSize, this.isHeldUp || !this.isReady ? 0 : this.#watch.heldUpMs)
   }
 
   /** Starts the threads before their first task. */
@@ -250,9 +243,12 @@ export class WorkerThreads {
       this.start()
       await this.#starting
       const pool = this.#current
-      // Piscina would start a thread for each task.
-      if (pool === null || pool.piscina.threads.length === 0) throw new WorkerFailure('died', 'no thread has started')
       const isMovable = size === 'short' || size === 'large'
+      // Piscina would start a thread for each task.
+      if (pool === null || pool.piscina.threads.length === 0) {
+        if (isMovable && !this.#isClosed) return WITHDRAWN
+        throw new WorkerFailure('died', 'no thread has started')
+      }
       const reply = isMovable ? await this.#runWithdrawable(pool, task, size) : await this.#runIn(pool, task)
       if ('value' in reply) return reply.value
       if ('kind' in reply) return WITHDRAWN
@@ -275,22 +271,13 @@ export class WorkerThreads {
     for (const { hello } of this.#threads.values()) hello?.port.postMessage({ kind: 'left', task } satisfies ToWorker)
   }
 
-  /** Resolves as soon as the task is withdrawn; its thread may see that much later. */
-  #runWithdrawable(pool: OpenPool, { envelope, transfer }: SentTask, size: MovableSize): Promise<TaskReply> {
+  #runWithdrawable(pool: OpenPool, task: SentTask, size: MovableSize): Promise<TaskReply> {
+    const { envelope, transfer } = task
     const bytes = transfer.reduce((sum, { byteLength }) => sum + byteLength, 0)
-    const isCopied = bytes <= COPIED_MAX && this.#copiedBytes + bytes <= COPIES_MAX
-    const claim = isCopied ? this.#claims.offer() : UNCLAIMED
-    if (claim === UNCLAIMED) return this.#runIn(pool, { envelope, transfer })
-    const { promise, resolve, reject } = Promise.withResolvers<TaskReply>()
-    this.#withdrawable.set(claim, { size, withdrawn: () => resolve({ kind: 'withdrawn' }) })
-    this.#copiedBytes += bytes
-    const ended = this.#runIn(pool, { envelope: { ...envelope, claim }, transfer: [] }).finally(() => {
-      this.#withdrawable.delete(claim)
-      this.#claims.free(claim)
-      this.#copiedBytes -= bytes
-    })
-    ended.then(resolve, reject)
-    return promise
+    const claim = this.#withdrawable.offer(bytes)
+    if (claim === UNCLAIMED) return this.#runIn(pool, task)
+    const ended = this.#runIn(pool, { envelope: { ...envelope, claim }, transfer: [] })
+    return this.#withdrawable.reply(ended, { claim, bytes, size }, isGone)
   }
 
   async #runIn(pool: OpenPool, { envelope, transfer }: SentTask): Promise<TaskReply> {
@@ -354,7 +341,7 @@ export class WorkerThreads {
       // All threads start at once: piscina fills the first one before it starts another.
       ...{ minThreads: threads, maxThreads: threads, concurrentTasksPerWorker: tasksMax },
       workerData: {
-        ...{ plan, compileCache: getCompileCacheDir(), wakes, claims: this.#claims.memory },
+        ...{ plan, compileCache: getCompileCacheDir(), wakes, claims: this.#withdrawable.memory },
       } satisfies WorkerData,
       resourceLimits: { maxOldGenerationSizeMb: Math.ceil(heapBytes / MIB) },
       recordTiming: false,
@@ -573,6 +560,11 @@ export class WorkerThreads {
 /** How long a thread has computed without a turn of its event loop, in milliseconds. */
 function computesMs(life: Int32Array, nowMs: number): number {
   return Atomics.load(life, RUNNING) === 0 ? 0 : (nowMs - Atomics.load(life, TURN_MS)) | 0
+}
+
+/** The thread of a task is gone. */
+function isGone(error: NodeJS.ErrnoException): boolean {
+  return failureOf(error, '').reason === 'died'
 }
 
 /** An error of piscina: the task could not be sent, or its thread is gone. */

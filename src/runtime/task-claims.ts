@@ -39,6 +39,10 @@ export class TaskClaims {
     return cell === UNCLAIMED || this.#claim(cell, BEGUN)
   }
 
+  hasBegun(cell: number): boolean {
+    return Atomics.load(this.#cells, cell) === BEGUN
+  }
+
   /** Returns whether the task had not begun; then it never will. */
   withdraw(cell: number): boolean {
     return this.#claim(cell, WITHDRAWN)

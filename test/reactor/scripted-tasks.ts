@@ -13,6 +13,7 @@ export const FAILING = 301
 /** `coding`: of the body of the task; '': none. */
 export type ScriptedTask = { readonly coding?: string } & (
   | { readonly kind: 'hold' | 'block' | 'count'; readonly cells: SharedArrayBuffer }
+  | { readonly kind: 'compute'; readonly ms: number; readonly cells: SharedArrayBuffer }
   | { readonly kind: 'read'; readonly path: string }
   | { readonly kind: 'hang' | 'litter' | 'exhaust' | 'exit' | 'fail' | 'rest' | 'plan' }
 )

@@ -37,6 +37,13 @@ function count({ cells, message }: { readonly cells: SharedArrayBuffer; readonly
   return { value: { kind: 'counted', bytes: body.kind === 'bytes' ? body.bytes : null }, transfer: [] }
 }
 
+/** Computes for so many milliseconds. */
+function compute({ ms, cells }: { readonly ms: number; readonly cells: SharedArrayBuffer }) {
+  Atomics.add(new Int32Array(cells), BEGUN, 1)
+  for (const endMs = performance.now() + ms; performance.now() < endMs; );
+  return { value: { kind: 'computed' }, transfer: [] }
+}
+
 /** Leaves 100 MiB of garbage outside of the heap, after the thread has told of them. */
 async function litter(): Promise<number> {
   const held = Array.from({ length: 100 }, () => Buffer.alloc(1_048_576))
@@ -53,6 +60,7 @@ export const runTask = serveTasks(({ plan }) => ({
   hold,
   block,
   count,
+  compute,
   exhaust,
   read: ({ path }: { readonly path: string }) => ({ value: readFileSync(path, 'utf8'), transfer: [] }),
   litter: async () => ({ value: await litter(), transfer: [] }),

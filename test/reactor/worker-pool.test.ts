@@ -1,124 +1,13 @@
 /** Permits of worker threads, counted over two reactors; threads that die, hang, or are replaced by a reload. */
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
-import type { WorkerFailure, WorkerService } from '../../src/mediation/worker-service.ts'
+import { test } from 'node:test'
+import type { WorkerFailure } from '../../src/mediation/worker-service.ts'
+import type { LivePlan } from '../../src/plan/reactor-plan.ts'
 import type { FlowTask } from '../../src/mediation/worker-task.ts'
-import { MetricsColumn, snapshotMetrics } from '../../src/observe/metrics.ts'
-import type { LivePlan, ReactorPlan } from '../../src/plan/reactor-plan.ts'
-import { PERMIT_ROWS, type PermitRow } from '../../src/plan/worker-plan.ts'
-import { ReactorWorkers } from '../../src/reactor/reactor-workers.ts'
-import { type PermitLimits, SharedPermits } from '../../src/runtime/shared-permits.ts'
-import { planGateway } from '../harness/gateway.ts'
-import { BEGUN, GATE, MOST, NOW, type ScriptedTask } from './scripted-tasks.ts'
-
-const ENTRY = new URL('./scripted-worker.ts', import.meta.url)
-const REACTORS = 2
-const MANY = 1_000_000_000
-
-interface Options {
-  readonly limits?: Partial<PermitLimits>
-  readonly background?: Partial<PermitLimits>
-  readonly timeoutMs?: number
-  readonly queueWarningMs?: number
-  readonly heldUpMs?: number
-  readonly memoryMax?: number
-}
-
-class Reactors {
-  readonly reports: { readonly event: string; readonly fields: Readonly<Record<string, unknown>> }[] = []
-  readonly cells = new Int32Array(new SharedArrayBuffer(16))
-  readonly workers: ReactorWorkers[]
-  readonly plan: ReactorPlan
-
-  readonly #heldUpMs: number
-
-  constructor(t: TestContext, options: Options = {}) {
-    const { limits = {}, background = {}, timeoutMs = 0, queueWarningMs = 0, heldUpMs = 150 } = options
-    this.#heldUpMs = heldUpMs
-    const { plan } = planGateway([], { reactors: REACTORS, responseTimeoutMs: timeoutMs })
-    const all = { core: 4, max: 4, queueLength: -1, queueBytes: MANY, ...limits }
-    const ofBackground = { core: 1, max: 1, queueLength: 0, queueBytes: MANY, ...background }
-    const workers = {
-      ...plan.workers,
-      limits: { plain: all, secured: all, background: ofBackground },
-      threads: { mediation: 2, background: 1 },
-      queueWarningMs,
-      heapBytes: 64 * 1024 * 1024,
-    }
-    const { memoryMax = plan.bodies.memoryMax } = options
-    this.plan = { ...plan, workers, bodies: { ...plan.bodies, memoryMax } }
-    this.workers = Array.from({ length: REACTORS }, (_, reactor) => this.newReactor(reactor))
-    t.after(() => this.workers.forEach(each => void each.close()))
-  }
-
-  newReactor(reactor: number): ReactorWorkers {
-    return new ReactorWorkers(
-      { ...this.plan, reactor },
-      {
-        report: (_level, event, fields) => this.reports.push({ event, fields }),
-        metrics: new MetricsColumn(this.plan.metrics, reactor),
-        receive: () => undefined,
-        count: () => undefined,
-        serve: () => null,
-        left: () => undefined,
-        entry: ENTRY,
-        watch: { silenceMs: 2000, checkMs: 100, heldUpMs: this.#heldUpMs },
-      },
-    )
-  }
-
-  service(reactor: number, transport: 'plain' | 'secured' = 'plain'): WorkerService {
-    return this.workers[reactor]!.services[transport]
-  }
-
-  /** `bytes`: length of the body. `place`: where it is. */
-  run(
-    reactor: number,
-    task: ScriptedTask,
-    bytes = 0,
-    transport: 'plain' | 'secured' = 'plain',
-    place: 'memory' | 'file' = 'memory',
-  ): Promise<unknown> {
-    const inMemory = bytes === 0 ? { kind: 'none' } : { kind: 'bytes', bytes: new Uint8Array(bytes) }
-    const fields = task.coding ? [['Content-Encoding', task.coding]] : []
-    const message = { fields, body: place === 'file' ? { kind: 'file', path: '/none', length: bytes } : inMemory }
-    return this.service(reactor, transport).mediate({ ...task, message } as unknown as FlowTask, bytes)
-  }
-
-  /** Resolves with `done`, or the reason of the failure. */
-  outcome(...args: Parameters<Reactors['run']>): Promise<string> {
-    return this.run(...args).then(
-      () => 'done',
-      (error: WorkerFailure) => error.reason,
-    )
-  }
-
-  hold(reactor: number, bytes = 0, transport: 'plain' | 'secured' = 'plain'): Promise<string> {
-    return this.outcome(reactor, { kind: 'hold', cells: this.cells.buffer as SharedArrayBuffer }, bytes, transport)
-  }
-
-  counts(row: PermitRow = 'plain') {
-    return SharedPermits.counts(this.plan.permits, REACTORS, PERMIT_ROWS[row])
-  }
-
-  openGate(): void {
-    Atomics.store(this.cells, GATE, 1)
-    Atomics.notify(this.cells, GATE)
-  }
-
-  async begun(count: number): Promise<void> {
-    await until(() => this.cells[BEGUN] === count)
-  }
-
-  get metrics() {
-    return snapshotMetrics(this.plan.metrics).counts
-  }
-}
-
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise(resolve => setTimeout(resolve, 5))
-}
+import { PERMIT_ROWS } from '../../src/plan/worker-plan.ts'
+import { SharedPermits } from '../../src/runtime/shared-permits.ts'
+import { MOST, NOW } from './scripted-tasks.ts'
+import { REACTORS, Reactors, until } from './scripted-reactors.ts'
 
 function tally(outcomes: readonly string[]): Readonly<Record<string, number>> {
   const counts: Record<string, number> = {}
@@ -404,140 +293,19 @@ test('the background pool has permits of its own, and says when it refuses', asy
   assert.deepEqual([backgroundTasks, backgroundRefusedQueueFull], [2, 1])
 })
 
-test('a long body delays no short message: it is mediated on a thread of its own, under the same permits', async t => {
-  const reactors = new Reactors(t, { limits: { core: 3, max: 3, queueLength: 0 } })
-  const long = reactors.plan.bodies.memoryMax + 1
-  const block = () => reactors.outcome(0, { kind: 'block', cells: reactors.cells.buffer as SharedArrayBuffer }, long)
-  const ended: string[] = []
-  const blocked = [block(), block()].map(outcome => outcome.then(told => ended.push(`long ${told}`)))
-  await reactors.begun(1)
-  ended.push(`short ${await reactors.outcome(0, { kind: 'plan' }, long - 1)}`)
-  const short = reactors.outcome(0, { kind: 'plan' })
-  assert.equal(await reactors.outcome(0, { kind: 'plan' }), 'queue-full')
-  ended.push(`short ${await short}`)
-  reactors.openGate()
-  await Promise.all(blocked)
-  assert.deepEqual(ended, ['short done', 'short done', 'long done', 'long done'])
-})
-
-test('a message that computes for long holds up no later one: the thread of long bodies takes those', async t => {
-  const reactors = new Reactors(t, { limits: { core: 4, max: 4, queueLength: 0 } })
-  const block = () => reactors.outcome(0, { kind: 'block', cells: reactors.cells.buffer as SharedArrayBuffer })
-  const blocked = block()
-  await reactors.begun(1)
-  await sleep(200)
-  assert.equal(await reactors.outcome(0, { kind: 'plan' }), 'done')
-  assert.equal(reactors.metrics.workerDiversions, 1)
-  reactors.openGate()
-  assert.equal(await blocked, 'done')
-  assert.equal(await reactors.outcome(0, { kind: 'plan' }), 'done')
-  assert.equal(reactors.metrics.workerDiversions, 1)
-})
-
-const LARGE: readonly (readonly [title: string, bytes: number, coding: string, delayed: number])[] = [
-  ['is longer than 16 KiB', 16_385, '', 0],
-  ['has a Content-Encoding', 100, 'gzip', 0],
-  ['is short', 16_384, '', 1],
-]
-for (const [title, bytes, coding, delayed] of LARGE) {
-  test(`a message whose body ${title} delays ${delayed === 0 ? 'no short one' : 'those behind it'}`, async t => {
-    const reactors = new Reactors(t, { limits: { core: 4, max: 4, queueLength: 0 } })
-    const task = { cells: reactors.cells.buffer as SharedArrayBuffer, coding }
-    await reactors.outcome(0, { kind: 'plan' }, 16_385)
-    await until(() => reactors.metrics.workerThreads === 2)
-    const blocked = reactors.outcome(0, { ...task, kind: 'block' }, bytes)
-    await reactors.begun(1)
-    assert.equal(await reactors.outcome(0, { kind: 'plan' }), 'done')
-    assert.equal(reactors.metrics.workerDiversions, delayed)
-    const next = await reactors.outcome(0, { ...task, kind: 'count' }, bytes)
-    reactors.openGate()
-    assert.deepEqual([next, await blocked], ['done', 'done'])
-  })
-}
-
-test('large messages that compute delay further large ones alone', async t => {
-  const reactors = new Reactors(t, { limits: { core: 5, max: 5, queueLength: 0 } })
+test('a configuration counts once as an earlier one, whatever threads of it have messages', async t => {
+  const reactors = new Reactors(t, { limits: { core: 99, max: 99 }, background: { core: 99, max: 99 } })
   const cells = reactors.cells.buffer as SharedArrayBuffer
-  const large = 1_048_576
-  await reactors.outcome(0, { kind: 'plan' }, large)
-  await until(() => reactors.metrics.workerThreads === 2)
-  const blocking = [1, 2].map(() => reactors.outcome(0, { kind: 'block', cells }, large))
-  await reactors.begun(2)
-  const ended: string[] = []
-  const waiting = reactors.outcome(0, { kind: 'count', cells }, large).then(() => ended.push('large'))
-  await sleep(300)
-  await reactors.outcome(0, { kind: 'plan' }).then(() => ended.push('short'))
-  assert.equal(reactors.metrics.workerDiversions, 0)
-  reactors.openGate()
-  await Promise.all([waiting, ...blocking])
-  assert.deepEqual(ended, ['short', 'large'])
-  assert.equal(reactors.cells[BEGUN], 3)
-})
-
-const WAITING: readonly (readonly [title: string, blocked: number, bytes: number])[] = [
-  ['without a body, behind one that computes', 1, 0],
-  ['whose body fits a copy, behind one that computes', 1, 16_384],
-  ['behind one that computes, where the thread for long bodies computes too', 2, 1000],
-]
-for (const [title, blocked, bytes] of WAITING) {
-  test(`a message ${title}, is begun by another thread, once`, async t => {
-    const reactors = new Reactors(t, { limits: { core: 4, max: 4, queueLength: 0 } })
-    const cells = reactors.cells.buffer as SharedArrayBuffer
-    const blocking: Promise<string>[] = []
-    for (let number = 1; number <= blocked; number++) {
-      if (number > 1) await sleep(200)
-      blocking.push(reactors.outcome(0, { kind: 'block', cells }))
-      await reactors.begun(number)
-    }
-    const result = (await reactors.run(0, { kind: 'count', cells }, bytes)) as { readonly bytes: Uint8Array | null }
-    assert.equal(result.bytes?.length ?? 0, bytes)
-    reactors.openGate()
-    for (const each of blocking) assert.equal(await each, 'done')
-    // The thread that has computed comes to the message that was withdrawn before it comes to this one.
-    assert.equal(await reactors.outcome(0, { kind: 'plan' }), 'done')
-    assert.equal(reactors.cells[BEGUN], blocked + 1)
-    assert.equal(reactors.counts().running, 0)
-  })
-}
-
-test('a message whose body is moved waits for the thread that has it', async t => {
-  const memoryMax = 2 * 1_048_576
-  const reactors = new Reactors(t, { limits: { core: 4, max: 4, queueLength: 0 }, memoryMax })
-  const cells = reactors.cells.buffer as SharedArrayBuffer
-  const blocked = reactors.outcome(0, { kind: 'block', cells })
-  await reactors.begun(1)
-  const ended: string[] = []
-  const moved = reactors.outcome(0, { kind: 'count', cells }, 1_048_577).then(() => ended.push('moved'))
-  await reactors.outcome(0, { kind: 'count', cells }).then(() => ended.push('copied'))
-  reactors.openGate()
-  await Promise.all([blocked, moved])
-  assert.deepEqual(ended, ['copied', 'moved'])
-})
-
-test('a message that all threads hold up waits, and goes to the first that is free', async t => {
-  const reactors = new Reactors(t, { limits: { core: 5, max: 5, queueLength: 0 } })
-  const cells = reactors.cells.buffer as SharedArrayBuffer
-  const blocking: Promise<string>[] = []
-  for (let number = 1; number <= 3; number++) {
-    blocking.push(reactors.outcome(0, { kind: 'block', cells }))
-    await reactors.begun(number)
-    await sleep(200)
+  const reload = (level: string): void =>
+    reactors.workers[0]!.deploy({ ...reactors.plan, logLevel: level }, { removed: [], deployed: [] })
+  const held: Promise<string>[] = []
+  for (let at = 1; at <= 4; at++) {
+    for (const bytes of [0, reactors.plan.bodies.memoryMax + 1]) held.push(reactors.hold(0, bytes))
+    const task = { kind: 'hold', cells, message: { body: { kind: 'none' } } } as unknown as FlowTask
+    assert.notEqual(reactors.service(0).background(task), null)
+    await reactors.begun(3 * at)
+    reload(`busy ${at}`)
   }
-  const waiting = reactors.outcome(0, { kind: 'count', cells })
-  await sleep(200)
-  assert.equal(reactors.cells[BEGUN], 3)
   reactors.openGate()
-  assert.deepEqual(await Promise.all([waiting, ...blocking]), ['done', 'done', 'done', 'done'])
-  assert.equal(reactors.cells[BEGUN], 4)
-})
-
-test('a message that waits for something holds up no thread: later ones join it', async t => {
-  const reactors = new Reactors(t, { limits: { core: 4, max: 4, queueLength: 0 }, heldUpMs: 1500 })
-  const held = reactors.hold(0)
-  await reactors.begun(1)
-  await sleep(2000)
-  assert.equal(await reactors.outcome(0, { kind: 'plan' }), 'done')
-  assert.equal(reactors.metrics.workerDiversions, 0)
-  reactors.openGate()
-  assert.equal(await held, 'done')
+  assert.deepEqual(tally(await Promise.all(held)), { done: 8 })
 })
