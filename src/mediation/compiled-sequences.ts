@@ -19,11 +19,11 @@ const STEPS_MAX = 250_000
 const STEPS_PER_LOOK = 16
 /** In the names of sequences that mediators define: between the name of the plan and a digest of the mediator. */
 const STEPS = ', steps '
-/** A message waits in the background while a reload takes its steps away. */
+/** Reloads have taken away what a message waited for. */
 const GONE = {
   code: 102544,
   message: 'Mediation failed',
-  cause: 'a reload has changed or removed the steps that the message waited for',
+  cause: 'reloads have changed or removed the sequence that the message waited for',
 } as const
 
 interface CompiledSequence {
@@ -40,6 +40,8 @@ export class CompiledSequences {
   #runs: ReadonlyMap<string, CompiledSequence> = new Map()
   /** Sequences within others, which run on copies in the background; while plans are compiled. */
   #inner = new Map<string, CompiledSequence>()
+  /** Sequences that a reload has changed or removed, for messages that came before: no other has their name. */
+  #former: ReadonlyMap<string, CompiledSequence> = new Map()
   /** JSON of the plans that `#runs` were compiled from. */
   #text = ''
   /** Sequences of the home, where those of an API have no sequence of a name; null for those of the home themselves. */
@@ -47,17 +49,22 @@ export class CompiledSequences {
   /** Null: nothing is counted. */
   readonly #statistics: FlowCounter | null
 
-  /** Throws where a plan cannot be compiled, or a mediator is not loaded (`mediators/loaded.ts`). */
+  /**
+   * `former`: plans that reloads have changed or removed. Throws where a plan cannot be compiled, or a mediator is not
+   * loaded (`mediators/loaded.ts`).
+   */
   constructor(
     plans: readonly SequencePlan[],
     report: Report,
     home: CompiledSequences | null = null,
     statistics: FlowCounter | null = null,
+    former: readonly SequencePlan[] = [],
   ) {
     this.#report = report
     this.#statistics = statistics
     this.#home = home
     this.prepare(plans)()
+    this.#former = new Map(former.flatMap(plan => this.#compileFormer(plan)))
   }
 
   /**
@@ -67,13 +74,28 @@ export class CompiledSequences {
   prepare(plans: readonly SequencePlan[]): () => void {
     const text = JSON.stringify(plans)
     if (text === this.#text) return () => undefined
-    this.#inner = new Map()
-    const named = plans.map(plan => [plan.name, compiledOf(plan, this.#compileSequence(plan))] as const)
-    const runs = new Map([...this.#inner, ...named])
+    const runs = this.#compileAll(plans)
     return () => {
       this.#version++
+      this.#former = new Map([...this.#runs].filter(([name]) => !runs.has(name)))
       this.#runs = runs
       this.#text = text
+    }
+  }
+
+  /** Returns the sequences, and those within them, by name. */
+  #compileAll(plans: readonly SequencePlan[]): ReadonlyMap<string, CompiledSequence> {
+    this.#inner = new Map()
+    const named = plans.map(plan => [plan.name, compiledOf(plan, this.#compileSequence(plan))] as const)
+    return new Map([...this.#inner, ...named])
+  }
+
+  /** Empty where the sequence needs what is gone. */
+  #compileFormer(plan: SequencePlan): readonly (readonly [string, CompiledSequence])[] {
+    try {
+      return [...this.#compileAll([plan])]
+    } catch {
+      return []
     }
   }
 
@@ -131,7 +153,7 @@ export class CompiledSequences {
     const runs = names.map(
       (name): Run =>
         message =>
-          this.#run(name, message),
+          this.#run(name, message, 'planned'),
     )
     return runFrom(runs, 0, message)
   }
@@ -187,11 +209,12 @@ export class CompiledSequences {
     }
   }
 
-  #run(name: string, message: Message): ReturnType<Run> {
-    const sequence = this.#runs.get(name)
+  /** `planned`: the plan of a flow names the sequence, so that it was there when the message came. */
+  #run(name: string, message: Message, use: 'planned' | 'called' = 'called'): ReturnType<Run> {
+    const sequence = this.#runs.get(name) ?? this.#formerOf(name)
     if (sequence === undefined) {
-      if (this.#home !== null) return this.#home.#run(name, message)
-      if (name.includes(STEPS)) throw new MediationFault(GONE)
+      if (this.#home !== null) return this.#home.#run(name, message, use)
+      if (use === 'planned' || name.includes(STEPS)) throw new MediationFault(GONE)
       this.#warn(name, 'there is no such sequence')
       return true
     }
@@ -199,6 +222,10 @@ export class CompiledSequences {
       throw new LimitReached(`entered more than ${ENTERED_MAX} sequences`, TOO_MANY)
     }
     return this.#guarded(sequence.onError === name ? '' : sequence.onError, message, () => sequence.run(message))
+  }
+
+  #formerOf(name: string): CompiledSequence | undefined {
+    return this.#home?.has(name) === true ? undefined : this.#former.get(name)
   }
 
   #parametersOf(name: string): readonly TemplateParameter[] {

@@ -71,6 +71,8 @@ export interface WorkerPlan {
   readonly sequences: readonly SequencePlan[]
   /** Sequences of each API with flows on workers, by its identity (`apiIdentity`). */
   readonly apis: Readonly<Record<string, readonly SequencePlan[]>>
+  /** Sequences that reloads have changed or removed, by identity, and '' for those of the home. */
+  readonly former: Readonly<Record<string, readonly SequencePlan[]>>
   /** Mounted APIs, by identity. */
   readonly mounted: Readonly<Record<string, MountedPlan>>
   /** Database of mounted APIs, with one thread's share of its connections; null also without mounted APIs. */

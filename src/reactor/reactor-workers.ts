@@ -28,6 +28,7 @@ import { databaseFile } from '../mounted/database-file.ts'
 import { SharedPermits } from '../runtime/shared-permits.ts'
 import { SharedWakes } from '../runtime/shared-wakes.ts'
 import type { PlannedWork, WorkTimes } from './api-work.ts'
+import { FormerSequences } from './former-sequences.ts'
 import { WorkScheduler } from './work-scheduler.ts'
 import { type PoolKind, SUSPENDED_MAX, TaskIds, WorkerPool } from './worker-pool.ts'
 import type { MovableSize } from './withdrawable-tasks.ts'
@@ -88,6 +89,7 @@ export class ReactorWorkers {
   readonly #work: WorkScheduler | null
   /** Mediation of the APIs with flows on workers, by identity. */
   readonly #apis = new Map<string, ApiMediationPlan>()
+  readonly #former = new FormerSequences()
   /** By identity. */
   readonly #mounted = new Map<string, MountedPlan>()
   #live: LivePlan
@@ -122,10 +124,12 @@ export class ReactorWorkers {
   /** Applies a reload: tasks from now on have the new plan. */
   deploy(live: LivePlan, changes: ApiChanges): void {
     const { removed, deployed } = changes
+    this.#former.reload()
+    this.#former.change(this.#live.faults.sequences, live.faults.sequences)
     this.#live = live
     this.#permits.wake()
     for (const identity of removed) {
-      this.#apis.delete(identity)
+      this.#deployFlows(identity, null)
       this.#mounted.delete(identity)
     }
     for (const api of deployed) this.#deploy(api)
@@ -183,8 +187,14 @@ export class ReactorWorkers {
     }
     // A checked body takes a request to a worker whatever its flow needs.
     const isOnWorkers = api.mediation !== null && (this.#share.bodyChecks !== null || needsWorker(api.mediation))
-    if (isOnWorkers) this.#apis.set(identity, api.mediation!)
-    else this.#apis.delete(identity)
+    this.#deployFlows(identity, isOnWorkers ? api.mediation : null)
+  }
+
+  /** Null: no flow of the API runs on workers any more. */
+  #deployFlows(identity: string, mediation: ApiMediationPlan | null): void {
+    this.#former.change(this.#apis.get(identity)?.sequences ?? [], mediation?.sequences ?? [], identity)
+    if (mediation === null) this.#apis.delete(identity)
+    else this.#apis.set(identity, mediation)
   }
 
   #newScheduler(): WorkScheduler {
@@ -370,7 +380,14 @@ export class ReactorWorkers {
     const { faults, logLevel, formats } = this.#live
     const { home, statistics } = this.#share
     const apis = Object.fromEntries([...this.#apis].map(([identity, { sequences }]) => [identity, sequences]))
-    const parts = { sequences: faults.sequences, apis, ...this.#mountedParts(), scripts: this.#scriptSettings() }
+    const former = this.#former.plans
+    const parts = {
+      sequences: faults.sequences,
+      apis,
+      former,
+      ...this.#mountedParts(),
+      scripts: this.#scriptSettings(),
+    }
     return JSON.stringify({ logLevel, home, formats, statistics, ...parts } satisfies WorkerPlan)
   }
 

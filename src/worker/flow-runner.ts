@@ -64,12 +64,13 @@ class ThreadSequences {
   /** Throws where a plan cannot be compiled. */
   of(api: string): CompiledSequences {
     const { plan, report } = this.#context
-    this.#home ??= new CompiledSequences(plan.sequences, report, null, this.#counter)
-    const own = plan.apis[api] ?? []
-    if (own.length === 0) return this.#home
+    const { apis, former } = plan
+    this.#home ??= new CompiledSequences(plan.sequences, report, null, this.#counter, former[''])
+    const own = apis[api] ?? []
+    if (own.length === 0 && former[api] === undefined) return this.#home
     let found = this.#apis.get(api)
     if (found === undefined) {
-      found = new CompiledSequences(own, report, this.#home, this.#counter)
+      found = new CompiledSequences(own, report, this.#home, this.#counter, former[api])
       this.#apis.set(api, found)
     }
     return found

@@ -16,9 +16,12 @@ import { outcome, sendRequest, UnreliableBackend } from '../harness/unreliable-b
 import { CA } from '../harness/certificates.ts'
 import { type Changes, startGateway, type TestGateway } from '../harness/gateway.ts'
 import { connectPeer, eventually, type Peer, quiet, ScriptedBackend } from '../harness/peers.ts'
+import { startCalls } from '../harness/sequence-calls.ts'
 import { clientPlan, SECURED, SecuredBackend } from '../harness/secured-peers.ts'
 
 const GET = 'GET /t/it HTTP/1.1\r\nHost: a\r\n\r\n'
+const KEPT_ON_WORKERS = '<payloadFactory media-type="json"><format>{"kept":true}</format><args/></payloadFactory>'
+const KEPT_ON_REACTORS = '<property name="HTTP_SC" value="203" scope="axis2"/>'
 const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
 
 const closeables: { close(): unknown }[] = []
@@ -304,6 +307,35 @@ test('a route that is removed and deployed again gets new connections, and the o
 })
 
 // ---- all or nothing -------------------------------------------------------------------------------------------------
+
+/** [what becomes of an API with a response flow, on workers or not, reloads, status and body of its response]. */
+const FLOW_RELOADS: readonly (readonly [string, string, (port: number) => Changes, number, number, string])[] = [
+  ['loses its flows', KEPT_ON_WORKERS, port => ({ apis: [{ context: '/a', port }] }), 1, 200, '{"kept":true}'],
+  ['is removed', KEPT_ON_WORKERS, () => ({ removed: ['/a'] }), 1, 200, '{"kept":true}'],
+  ['is removed', KEPT_ON_REACTORS, () => ({ removed: ['/a'] }), 1, 203, '{}'],
+  ['is removed', KEPT_ON_WORKERS, () => ({ removed: ['/a'] }), 4, 200, '{"kept":true}'],
+  ['is removed', KEPT_ON_WORKERS, () => ({ removed: ['/a'] }), 5, 500, ''],
+]
+for (const [what, response, changed, reloads, status, body] of FLOW_RELOADS) {
+  const where = response === KEPT_ON_WORKERS ? 'workers' : 'reactors'
+  const end = status === 500 ? 'is refused where' : 'runs its flow although'
+  test(`D945: a response on ${where} ${end} its API ${what}, after ${reloads} reloads`, async t => {
+    const backend = await ScriptedBackend.listen()
+    closeables.push(backend)
+    const { gateway } = await startCalls(t, { response }, backend.port)
+    const client = await dial(t, gateway)
+    client.send('GET /a/x HTTP/1.1\r\nHost: a\r\n\r\n')
+    const peer = await backend.next()
+    await peer.untilText('\r\n\r\n')
+    await gateway.deploy(changed(backend.port))
+    for (let n = 1; n < reloads; n++) await gateway.deploy({ apis: [{ context: `/b${n}`, port: backend.port }] })
+    peer.send('HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}')
+    const answer = await takeResponse(client)
+    assert.equal(answer.status, status)
+    if (status !== 500) assert.equal(answer.body, body)
+    else assert.match(answer.body, /102544/)
+  })
+}
 
 test('a reload that cannot be applied changes no API, no setting and no connection', async t => {
   const { gateway, one, two } = await start(t)
