@@ -327,22 +327,27 @@ export class ReactorWorkers {
     return others.reduce((best, lane) => (threads[lane].tasksEach < threads[best].tasksEach ? lane : best), first!)
   }
 
-  /** Messages that wait for a thread which computes, or has not started, go to another one. */
+  /** Messages that wait for a thread which computes, or has not started, go to another one, of the current plan. */
   #moveWaiting(): void {
-    const { threads } = this.#current()
-    if (MESSAGE_LANES.every(lane => threads[lane].pending === 0)) this.#endLooking()
-    for (const lane of MESSAGE_LANES) {
-      if (!threads[lane].holdsUp) continue
-      const mayGo = { short: this.#mayLeave(lane, 'short'), large: this.#mayLeave(lane, 'large') }
-      threads[lane].withdraw(size => mayGo[size])
+    const current = this.#current()
+    const generations = [...this.#retired, current]
+    if (generations.every(({ threads }) => MESSAGE_LANES.every(lane => threads[lane].pending === 0))) this.#endLooking()
+    for (const { threads } of generations) {
+      for (const lane of MESSAGE_LANES) {
+        const from = threads[lane]
+        if (!from.holdsUp) continue
+        const mayGo = { short: this.#mayLeave(from, 'short'), large: this.#mayLeave(from, 'large') }
+        from.withdraw(size => mayGo[size])
+      }
     }
   }
 
-  #mayLeave(lane: MessageLane, size: MovableSize): boolean {
-    const { threads } = this.#current()
-    const next = this.#laneOf(size)
-    if (threads[next].isHeldUp) return false
-    return threads[lane].isReady || (next !== lane && threads[next].isReady)
+  #mayLeave(from: WorkerThreads, size: MovableSize): boolean {
+    const next = this.#current().threads[this.#laneOf(size)]
+    if (next.isHeldUp) return false
+    if (next === from) return from.isReady
+    // Threads of this plan start where they are needed, once messages have gone there.
+    return next.isReady || (from.isReady && Object.values(this.#current().threads).includes(from))
   }
 
   #endLooking(): void {

@@ -205,3 +205,32 @@ test('messages that a thread is about to begin are not withdrawn while another o
   // Half of them have been behind the one that computes.
   assert.ok(offer.mock.callCount() < 201 + 150, `${offer.mock.callCount()}`)
 })
+
+test('a message behind one that computes waits for it where the threads of a reload cannot start', async t => {
+  const reactors = new Reactors(t, { limits: { core: 9, max: 9, queueLength: 0 } })
+  const cells = reactors.cells.buffer as SharedArrayBuffer
+  t.after(() => (refusal = null))
+  const blocked = reactors.outcome(0, { kind: 'block', cells })
+  await reactors.begun(1)
+  const behind = reactors.outcome(0, { kind: 'count', cells })
+  refusal = 'refused'
+  reactors.workers[0]!.deploy({ ...reactors.plan, logLevel: 'warn' }, { removed: [], deployed: [] })
+  await sleep(400)
+  reactors.openGate()
+  assert.deepEqual(await Promise.all([blocked, behind]), ['done', 'done'])
+})
+
+test('a message behind one that computes goes to the threads of a reload', async t => {
+  const reactors = new Reactors(t, { limits: { core: 9, max: 9, queueLength: 0 } })
+  const cells = reactors.cells.buffer as SharedArrayBuffer
+  const blocked = reactors.outcome(0, { kind: 'block', cells })
+  await reactors.begun(1)
+  const behind = reactors.outcome(0, { kind: 'count', cells }, 20_000)
+  reactors.workers[0]!.deploy({ ...reactors.plan, logLevel: 'warn' }, { removed: [], deployed: [] })
+  assert.equal(await Promise.race([behind, sleep(3000, 'waits')]), 'done')
+  reactors.openGate()
+  assert.equal(await blocked, 'done')
+  assert.equal(await reactors.outcome(0, { kind: 'count', cells }), 'done')
+  assert.equal(reactors.cells[BEGUN], 3)
+  assert.equal(reactors.counts().running, 0)
+})
