@@ -53,6 +53,8 @@ const LONG_THREADS = 1
 const SHORT_MAX = 16_384
 /** Between two looks for messages that wait for a thread which computes, in milliseconds. */
 const LOOK_MS = 50
+/** Messages that wait at most where others are to follow: the whole queue would follow each turn of costly ones. */
+const MOVED_MAX = 64
 
 interface ReactorWorkersOptions {
   readonly report: Report
@@ -336,18 +338,20 @@ export class ReactorWorkers {
       for (const lane of MESSAGE_LANES) {
         const from = threads[lane]
         if (!from.holdsUp) continue
-        const mayGo = { short: this.#mayLeave(from, 'short'), large: this.#mayLeave(from, 'large') }
-        from.withdraw(size => mayGo[size])
+        const room = { short: this.#roomFor('short', from), large: this.#roomFor('large', from) }
+        from.withdraw(size => room[size]-- > 0)
       }
     }
   }
 
-  #mayLeave(from: WorkerThreads, size: MovableSize): boolean {
+  /** Messages that other threads, or others of the same kind, take now. */
+  #roomFor(size: MovableSize, from: WorkerThreads): number {
     const next = this.#current().threads[this.#laneOf(size)]
-    if (next.isHeldUp) return false
-    if (next === from) return from.isReady
+    if (next.isHeldUp) return 0
+    if (next === from) return from.isReady ? MOVED_MAX : 0
     // Threads of this plan start where they are needed, once messages have gone there.
-    return next.isReady || (from.isReady && Object.values(this.#current().threads).includes(from))
+    const takes = next.isReady || (from.isReady && Object.values(this.#current().threads).includes(from))
+    return takes ? MOVED_MAX - next.waiting : 0
   }
 
   #endLooking(): void {

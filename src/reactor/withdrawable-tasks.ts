@@ -46,7 +46,10 @@ export class WithdrawableTasks {
     return this.#claims.memory
   }
 
-  get size(): number {
+  /** Number of tasks that no thread has begun. */
+  get waiting(): number {
+    const nowMs = monotonicMs()
+    for (const task of this.#waiting) this.#look(task, nowMs)
     return this.#waiting.size
   }
 

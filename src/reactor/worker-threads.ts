@@ -218,9 +218,14 @@ export class WorkerThreads {
     return this.isStarted && !this.#isOpening && (this.#current?.piscina.threads.length ?? 0) === 0
   }
 
+  /** Tasks that may be withdrawn. */
+  get waiting(): number {
+    return this.#withdrawable.waiting
+  }
+
   /** Tasks that no thread has begun wait behind one that computes, if they have got its thread, or for a start. */
   get holdsUp(): boolean {
-    return this.#withdrawable.size > 0 && (this.#load.heldUp > 0 || !this.isReady)
+    return this.waiting > 0 && (this.#load.heldUp > 0 || !this.isReady)
   }
 
   /** Withdraws tasks of these sizes that no thread gets to; `run` resolves with WITHDRAWN for each. */

@@ -234,3 +234,30 @@ test('a message behind one that computes goes to the threads of a reload', async
   assert.equal(reactors.cells[BEGUN], 3)
   assert.equal(reactors.counts().running, 0)
 })
+
+test('a long queue follows free threads in parts, not as a whole each time', async t => {
+  const reactors = new Reactors(t, { limits: { core: 400, max: 400, queueLength: 0 } })
+  const cells = reactors.cells.buffer as SharedArrayBuffer
+  await reactors.outcome(0, { kind: 'plan' }, 20_000)
+  await until(() => reactors.metrics.workerThreads === 2)
+  const offer = t.mock.method(TaskClaims.prototype, 'offer')
+  const compute = (ms: number) => reactors.outcome(0, { kind: 'compute', ms, cells }, 20_000)
+  const outcomes = [...Array.from({ length: 8 }, () => compute(260)), ...Array.from({ length: 300 }, () => compute(1))]
+  assert.ok((await Promise.all(outcomes)).every(outcome => outcome === 'done'))
+  assert.equal(reactors.cells[BEGUN], 308)
+  assert.ok(offer.mock.callCount() < 3 * 308, `${offer.mock.callCount()}`)
+})
+
+test('messages that wait for something on another thread keep no message from it', async t => {
+  const reactors = new Reactors(t, { limits: { core: 400, max: 400, queueLength: 0 } })
+  const cells = reactors.cells.buffer as SharedArrayBuffer
+  await reactors.outcome(0, { kind: 'plan' }, 20_000)
+  await until(() => reactors.metrics.workerThreads === 2)
+  const held = Array.from({ length: 100 }, () => reactors.hold(0, 20_000))
+  await reactors.begun(100)
+  const blocked = reactors.outcome(0, { kind: 'block', cells })
+  await reactors.begun(101)
+  assert.equal(await Promise.race([reactors.outcome(0, { kind: 'count', cells }), sleep(3000, 'waits')]), 'done')
+  reactors.openGate()
+  assert.ok((await Promise.all([blocked, ...held])).every(outcome => outcome === 'done'))
+})
