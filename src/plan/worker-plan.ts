@@ -13,6 +13,9 @@ import type { HeldPermits, PermitLimits } from '../runtime/shared-permits.ts'
  */
 export const PERMIT_ROWS = { plain: 0, secured: 1, background: 2 } as const
 export type PermitRow = keyof typeof PERMIT_ROWS
+/** Names of the pools of these rows for people. */
+export const POOL_NAMES = { plain: 'http', secured: 'https', background: 'background' } as const
+export type PoolName = (typeof POOL_NAMES)[PermitRow]
 
 /** The permits whose tasks wait for a message that calls have brought; `chain`: those calls, null for none. */
 export function heldPermits(chain: CallChain | null): HeldPermits {

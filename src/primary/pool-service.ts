@@ -4,14 +4,14 @@
  */
 import { heading, snapshotMetrics } from '../observe/metrics.ts'
 import type { ReactorPlan } from '../plan/reactor-plan.ts'
-import { PERMIT_ROWS, type PermitRow } from '../plan/worker-plan.ts'
+import { PERMIT_ROWS, type PermitRow, POOL_NAMES, type PoolName } from '../plan/worker-plan.ts'
 import { type PermitCounts, type PermitLimits, SharedPermits } from '../runtime/shared-permits.ts'
 import type { UsageReport } from '../plan/usage-report.ts'
 import { type LiveSizes, usageReport } from './usage-report.ts'
 
 /** Messages of clients of one transport, or those without a waiting client. */
 export interface ListedPool extends PermitCounts, PermitLimits {
-  readonly name: 'http' | 'https' | 'background'
+  readonly name: PoolName
 }
 
 /** Results of the tasks of a pool since the start; `mediation` is that of both transports. */
@@ -50,11 +50,6 @@ export interface PoolsReport {
   readonly connections: readonly ListedConnections[]
 }
 
-const NAMES: Readonly<Record<PermitRow, ListedPool['name']>> = {
-  plain: 'http',
-  secured: 'https',
-  background: 'background',
-}
 type Gauge = 'running' | 'waiting' | 'waitingBytes' | 'suspended' | 'highest' | 'max'
 const GAUGES: readonly (readonly [Gauge, series: string, help: string])[] = [
   ['running', 'worker_permits', 'Messages that are mediated now, and jobs in the background.'],
@@ -139,7 +134,7 @@ export class PoolService {
     const { permits, reactors } = this.#plan
     const { limits } = this.#live().workers
     return (Object.keys(PERMIT_ROWS) as PermitRow[]).map(row => ({
-      name: NAMES[row],
+      name: POOL_NAMES[row],
       ...limits[row],
       ...SharedPermits.counts(permits, reactors, PERMIT_ROWS[row]),
     }))

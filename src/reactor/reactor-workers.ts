@@ -19,6 +19,7 @@ import {
   heldPermits,
   type MountedPlan,
   PERMIT_ROWS,
+  POOL_NAMES,
   type PermitRow,
   scriptThreadsEach,
   type WorkerPlan,
@@ -202,7 +203,7 @@ export class ReactorWorkers {
   #newScheduler(): WorkScheduler {
     const { report, workTimes: times } = this.#options
     return new WorkScheduler({
-      open: task => this.#background.open({ task, size: 'bound', transfer: [] }),
+      open: task => this.#background.open({ api: task.api, task, size: 'bound', transfer: [] }),
       // One permit is left, so that no API waits for the jobs of others until it is asked.
       jobsMax: () => Math.max(1, this.#live.workers.limits.background.core - 1),
       wakes: new SharedWakes(this.#share.wakes),
@@ -237,6 +238,7 @@ export class ReactorWorkers {
     const { report, metrics } = this.#options
     return new WorkerPool({
       kind,
+      name: POOL_NAMES[row],
       ids: this.#ids,
       row: PERMIT_ROWS[row],
       permits,
@@ -261,7 +263,8 @@ export class ReactorWorkers {
         // The last one is that of the task itself.
         const held = heldPermits(calls === null ? null : { ...calls, [row]: calls[row] - 1 })
         const size = this.#sizeOf(task, bytes)
-        return unpackResult((await pool.run({ ...packed(task), size, held }, wait)) as PackedResult)
+        const pooled = { api: task.api, ...packed(task), size, held }
+        return unpackResult((await pool.run(pooled, wait)) as PackedResult)
       },
       background: task => this.#runInBackground(task),
     }
@@ -269,7 +272,7 @@ export class ReactorWorkers {
 
   #runInBackground(task: FlowTask): Promise<void> | null {
     try {
-      const result = this.#background.run({ ...packed(task), size: 'bound' })
+      const result = this.#background.run({ api: task.api, ...packed(task), size: 'bound' })
       return result.then(
         result => this.#backgroundEnded(task, unpackResult(result as PackedResult)),
         error => this.#backgroundFailed(task, error as WorkerFailure),
@@ -445,7 +448,7 @@ function mountedService(pool: WorkerPool): MountedService {
   return {
     // Requests to mounted APIs stay on the threads that have their state.
     open: (task: MountedTask, { transfer, held, evicted }) =>
-      pool.open({ task, size: 'bound', transfer, held }, evicted) as ReturnType<MountedService['open']>,
+      pool.open({ api: task.api, task, size: 'bound', transfer, held }, evicted) as ReturnType<MountedService['open']>,
   }
 }
 

@@ -5,7 +5,7 @@
  */
 import { type TaskWait, WorkerFailure } from '../mediation/worker-service.ts'
 import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
-import { TASK_BYTES } from '../plan/worker-plan.ts'
+import { type PoolName, TASK_BYTES } from '../plan/worker-plan.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import type { HeldPermits, PermitLimits, SharedPermits } from '../runtime/shared-permits.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
@@ -60,6 +60,8 @@ interface WorkerPoolSettings {
 
 interface WorkerPoolOptions {
   readonly kind: PoolKind
+  /** For the log. */
+  readonly name: PoolName
   readonly row: number
   readonly permits: SharedPermits
   readonly settings: () => WorkerPoolSettings
@@ -73,6 +75,8 @@ interface WorkerPoolOptions {
 
 /** A task and its buffers, which are moved to the thread. */
 interface PoolTask {
+  /** Identity of the API, for the log. */
+  readonly api: string
   readonly task: { readonly kind: string }
   readonly size: TaskSize
   readonly transfer: readonly ArrayBuffer[]
@@ -182,7 +186,7 @@ export class WorkerPool {
   }
 
   #enter(
-    { task, size, transfer, held }: PoolTask,
+    { api, task, size, transfer, held }: PoolTask,
     timeoutMs: number,
     wait: TaskWait | null,
     evicted: () => void,
@@ -194,7 +198,7 @@ export class WorkerPool {
     // A body in a file is in no memory.
     const bytes = transfer.reduce((sum, { byteLength }) => sum + byteLength, TASK_BYTES)
     const endMs = timeoutMs === 0 ? 0 : sinceMs + timeoutMs
-    const parts = { task, size, transfer, held, result, timeoutMs, endMs, wait, evicted }
+    const parts = { api, task, size, transfer, held, result, timeoutMs, endMs, wait, evicted }
     const entry: TaskEntry = { ...parts, id: ids.next(), state: 'new', threads: null, place: null, timer: null }
     const place: Place = { bytes, sinceMs, entry, taken: () => void this.#start(entry) }
     const decision = permits.enter(row, limits, place, held)
@@ -401,10 +405,11 @@ export class WorkerPool {
     const waitMs = monotonicMs() - sinceMs
     this.#options.metrics.add(this.#counts.waitSeconds, waitMs / 1000)
     entry.wait?.waited(waitMs)
-    const { settings, report } = this.#options
+    const { name, settings, report } = this.#options
     const { queueWarningMs } = settings()
     if (queueWarningMs === 0 || waitMs <= queueWarningMs) return
-    report('warn', 'message waited for a worker', { WAIT_MS: Math.round(waitMs), LIMIT_MS: queueWarningMs })
+    const times = { WAIT_MS: Math.round(waitMs), LIMIT_MS: queueWarningMs }
+    report('warn', 'message waited for a worker', { API: entry.api, POOL: name, ...times })
   }
 }
 

@@ -83,7 +83,7 @@ export class Reactors {
     const inMemory = bytes === 0 ? { kind: 'none' } : { kind: 'bytes', bytes: new Uint8Array(bytes) }
     const fields = task.coding ? [['Content-Encoding', task.coding]] : []
     const message = { fields, body: place === 'file' ? { kind: 'file', path: '/none', length: bytes } : inMemory }
-    return this.service(reactor, transport).mediate({ ...task, message } as unknown as FlowTask, bytes)
+    return this.service(reactor, transport).mediate({ api: 'scripted', ...task, message } as unknown as FlowTask, bytes)
   }
 
   /** Resolves with `done`, or the reason of the failure. */

@@ -121,9 +121,12 @@ test('a long wait for a permit is logged', async t => {
 
 test('a message that times out in the queue has waited too long as well', async t => {
   const reactors = new Reactors(t, { limits: { core: 1, max: 1 }, queueWarningMs: 1, timeoutMs: 1000 })
-  const held = reactors.hold(0)
+  // It keeps its permit beyond its own time.
+  const held = reactors.outcome(0, { kind: 'block', cells: reactors.cells.buffer as SharedArrayBuffer })
   assert.equal(await reactors.hold(1), 'late')
+  reactors.openGate()
   const [warning] = reactors.reports.filter(({ event }) => event === 'message waited for a worker')
+  assert.deepEqual([warning?.fields.API, warning?.fields.POOL], ['scripted', 'http'])
   // The timer may end a millisecond before its time.
   assert.ok(Number(warning?.fields.WAIT_MS) >= 999)
   assert.equal(await held, 'late')
@@ -131,7 +134,7 @@ test('a message that times out in the queue has waited too long as well', async 
 
 test('the mean wait counts messages that time out in the queue, and those whose client leaves it', async t => {
   const reactors = new Reactors(t, { limits: { core: 1, max: 1 }, timeoutMs: 1000 })
-  const held = reactors.hold(0)
+  const held = reactors.outcome(0, { kind: 'block', cells: reactors.cells.buffer as SharedArrayBuffer })
   const told: number[] = []
   const waits = (queued: (leave: () => void) => void) => {
     const message = { body: { kind: 'none' } }
@@ -145,6 +148,7 @@ test('the mean wait counts messages that time out in the queue, and those whose 
   const late = waits(() => undefined)
   assert.equal(await waits(leave => leave()), 'left')
   assert.equal(await late, 'late')
+  reactors.openGate()
   const [left, timedOut] = told
   assert.equal(told.length, 2)
   assert.ok(timedOut! >= 999, `${timedOut}`)

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { renderCounterMetrics } from '../../src/observe/counter-metrics.ts'
 import { allocateMetrics, MetricsColumn, renderMetrics, snapshotMetrics } from '../../src/observe/metrics.ts'
-import { PERMIT_ROWS, type PermitRow } from '../../src/plan/worker-plan.ts'
+import { PERMIT_ROWS, type PermitRow, POOL_NAMES } from '../../src/plan/worker-plan.ts'
 import { PoolService } from '../../src/primary/pool-service.ts'
 import type { UsageReport } from '../../src/plan/usage-report.ts'
 import { advise, type Finding } from '../../src/tune/advice.ts'
@@ -212,6 +212,7 @@ async function usageOfPool(
   const { plan } = planGateway([], { metrics: allocateMetrics(2) })
   const pool = new WorkerPool({
     kind: row === 'background' ? 'background' : 'mediation',
+    name: POOL_NAMES[row],
     row: PERMIT_ROWS[row],
     permits: new SharedPermits(plan.permits, 1, 0),
     settings: () => ({ limits, timeoutMs: 0, queueWarningMs: 0 }),
@@ -221,7 +222,7 @@ async function usageOfPool(
     ids: new TaskIds(),
   })
   const results = Array.from({ length: tasks }, async () =>
-    pool.run({ task: { kind: 'x' }, size: 'short', transfer: [new ArrayBuffer(bytes)] }),
+    pool.run({ api: 'x', task: { kind: 'x' }, size: 'short', transfer: [new ArrayBuffer(bytes)] }),
   )
   gate.resolve()
   await Promise.allSettled(results)
