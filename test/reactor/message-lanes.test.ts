@@ -7,6 +7,9 @@ import { TaskClaims } from '../../src/runtime/task-claims.ts'
 import { BEGUN } from './scripted-tasks.ts'
 import { Reactors, until } from './scripted-reactors.ts'
 
+/** Bounds of waits keep no process that has passed. */
+const UNREF = { ref: false }
+
 test('a long body delays no short message: it is mediated on a thread of its own, under the same permits', async t => {
   const reactors = new Reactors(t, { limits: { core: 3, max: 3, queueLength: 0 } })
   const long = reactors.plan.bodies.memoryMax + 1
@@ -172,7 +175,7 @@ for (const refused of ['refused', 'ends at its start', 'never starts'] as const)
     await sleep(400)
     reactors.openGate()
     const done = Array.from({ length: 7 }, () => 'done')
-    const outcomes = await Promise.race([Promise.all([blocked, ...early, ...late]), sleep(3000, 'hang')])
+    const outcomes = await Promise.race([Promise.all([blocked, ...early, ...late]), sleep(20_000, 'hang', UNREF)])
     assert.deepEqual(outcomes, done)
     assert.equal(reactors.cells[BEGUN], 7)
     assert.equal(reactors.counts().running, 0)
@@ -180,7 +183,8 @@ for (const refused of ['refused', 'ends at its start', 'never starts'] as const)
 }
 
 test('a thread that dies fails the messages that it has begun alone', async t => {
-  const reactors = new Reactors(t, { limits: { core: 9, max: 9, queueLength: 0 }, heldUpMs: 60_000 })
+  const limits = { core: 9, max: 9, queueLength: 0 }
+  const reactors = new Reactors(t, { limits, heldUpMs: 60_000, silenceMs: 2000 })
   const cells = reactors.cells.buffer as SharedArrayBuffer
   const held = reactors.hold(0)
   await reactors.begun(1)
@@ -227,7 +231,7 @@ test('a message behind one that computes goes to the threads of a reload', async
   await reactors.begun(1)
   const behind = reactors.outcome(0, { kind: 'count', cells }, 20_000)
   reactors.workers[0]!.deploy({ ...reactors.plan, logLevel: 'warn' }, { removed: [], deployed: [] })
-  assert.equal(await Promise.race([behind, sleep(3000, 'waits')]), 'done')
+  assert.equal(await Promise.race([behind, sleep(20_000, 'waits', UNREF)]), 'done')
   reactors.openGate()
   assert.equal(await blocked, 'done')
   assert.equal(await reactors.outcome(0, { kind: 'count', cells }), 'done')
@@ -257,7 +261,10 @@ test('messages that wait for something on another thread keep no message from it
   await reactors.begun(100)
   const blocked = reactors.outcome(0, { kind: 'block', cells })
   await reactors.begun(101)
-  assert.equal(await Promise.race([reactors.outcome(0, { kind: 'count', cells }), sleep(3000, 'waits')]), 'done')
+  assert.equal(
+    await Promise.race([reactors.outcome(0, { kind: 'count', cells }), sleep(20_000, 'waits', UNREF)]),
+    'done',
+  )
   reactors.openGate()
   assert.ok((await Promise.all([blocked, ...held])).every(outcome => outcome === 'done'))
 })

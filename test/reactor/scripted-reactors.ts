@@ -14,12 +14,16 @@ const ENTRY = new URL('./scripted-worker.ts', import.meta.url)
 export const REACTORS = 2
 const MANY = 1_000_000_000
 
+/** A thread that a test blocks is to outlast the test on a busy machine. */
+const SILENCE_MS = 60_000
+
 interface Options {
   readonly limits?: Partial<PermitLimits>
   readonly background?: Partial<PermitLimits>
   readonly timeoutMs?: number
   readonly queueWarningMs?: number
   readonly heldUpMs?: number
+  readonly silenceMs?: number
   readonly memoryMax?: number
   /** Threads for short messages, of all reactors. */
   readonly threads?: number
@@ -31,11 +35,12 @@ export class Reactors {
   readonly workers: ReactorWorkers[]
   readonly plan: ReactorPlan
 
-  readonly #heldUpMs: number
+  readonly #watch: { readonly heldUpMs: number; readonly silenceMs: number }
 
   constructor(t: TestContext, options: Options = {}) {
-    const { limits = {}, background = {}, timeoutMs = 0, queueWarningMs = 0, heldUpMs = 150 } = options
-    this.#heldUpMs = heldUpMs
+    const { limits = {}, background = {}, timeoutMs = 0, queueWarningMs = 0 } = options
+    const { heldUpMs = 150, silenceMs = SILENCE_MS } = options
+    this.#watch = { heldUpMs, silenceMs }
     const { plan } = planGateway([], { reactors: REACTORS, responseTimeoutMs: timeoutMs })
     const all = { core: 4, max: 4, queueLength: -1, queueBytes: MANY, ...limits }
     const ofBackground = { core: 1, max: 1, queueLength: 0, queueBytes: MANY, ...background }
@@ -63,7 +68,7 @@ export class Reactors {
         serve: () => null,
         left: () => undefined,
         entry: ENTRY,
-        watch: { silenceMs: 2000, checkMs: 100, heldUpMs: this.#heldUpMs },
+        watch: { checkMs: 100, ...this.#watch },
       },
     )
   }

@@ -164,7 +164,7 @@ for (const [kind, what] of [
   ['hang', 'hangs'],
 ] as const) {
   test(`a thread with eight messages that ${what} fails these, no others, and is replaced`, async t => {
-    const reactors = new Reactors(t, { limits: { core: 16, max: 16 } })
+    const reactors = new Reactors(t, { limits: { core: 16, max: 16 }, silenceMs: 2000 })
     const others = Array.from({ length: 8 }, () => reactors.hold(1))
     await reactors.begun(8)
     const own = Array.from({ length: 7 }, () => reactors.hold(0))
