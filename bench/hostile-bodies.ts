@@ -1,7 +1,7 @@
 /**
- * What hostile bodies cost other clients of the same reactor: `npx node bench/hostile-bodies.ts [seconds] [MiB]`. For
- * each body of a list, two clients send it again and again to an API that reads it, while others ask at a constant rate
- * for an API without a flow, and for one whose responses a worker builds. About two minutes.
+ * Latency of other clients beside hostile bodies: `npx node bench/hostile-bodies.ts [seconds] [MiB]`. For each body of
+ * a list, two clients send it again and again to an API that reads it, while others ask at a constant rate for an API
+ * without a flow, and for one whose responses a worker builds. About two minutes.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'

@@ -98,6 +98,11 @@ export function requiresAuthentication({ access, resources }: Pick<ApiPlan, 'acc
   return access.schemes.length > 0 && isSecured
 }
 
+/** True if callers of the API are authenticated; those of a prototype are not. */
+export function authenticatesCallers(api: Pick<ApiPlan, 'access' | 'resources' | 'lifecycle'>): boolean {
+  return requiresAuthentication(api) && api.lifecycle.state !== 'PROTOTYPED'
+}
+
 /** Null where no resource requires authentication: then the backend gets the credentials that clients send. */
 function authenticationOf(
   { access, resources, keyType, mediation, lifecycle: { state } }: ApiPlan,
@@ -134,7 +139,7 @@ function certificatesOf(
 
 /** Null where backends get no caller token and require no credentials. */
 function backendCredentialsOf({ name, version, paths, credentials, ...api }: ApiPlan, auth: ReactorAuth | null) {
-  const hasCallers = requiresAuthentication(api) && api.lifecycle.state !== 'PROTOTYPED'
+  const hasCallers = authenticatesCallers(api)
   if (!hasCallers && credentials.production === null && credentials.sandbox === null) return null
   return new BackendCredentialsFilter({
     api: { name, version, context: paths[0]! },

@@ -17,8 +17,6 @@ const ENTERED_MAX = 100
 const STEPS_MAX = 250_000
 /** Mediators between two looks at the clock. */
 const STEPS_PER_LOOK = 16
-/** In the names of sequences that mediators define: between the name of the plan and a digest of the mediator. */
-const STEPS = ', steps '
 /** Reloads have taken away what a message waited for. */
 const GONE = {
   code: 102544,
@@ -187,7 +185,7 @@ export class CompiledSequences {
       },
       hasSequence: key => this.has(key),
       define: run => {
-        const name = `${plan.name}${STEPS}${digestOf(settings)} ${++defined}`
+        const name = `${plan.name}, steps ${digestOf(settings)} ${++defined}`
         this.#inner.set(name, { run, onError: '' })
         return name
       },
@@ -209,12 +207,12 @@ export class CompiledSequences {
     }
   }
 
-  /** `planned`: the plan of a flow names the sequence, so that it was there when the message came. */
+  /** `planned`: a flow, or a task in the background, names the sequence: it was there when the message came. */
   #run(name: string, message: Message, use: 'planned' | 'called' = 'called'): ReturnType<Run> {
     const sequence = this.#runs.get(name) ?? this.#formerOf(name)
     if (sequence === undefined) {
       if (this.#home !== null) return this.#home.#run(name, message, use)
-      if (use === 'planned' || name.includes(STEPS)) throw new MediationFault(GONE)
+      if (use === 'planned') throw new MediationFault(GONE)
       this.#warn(name, 'there is no such sequence')
       return true
     }
@@ -330,7 +328,7 @@ function runFrom(runs: readonly Run[], from: number, message: Message): ReturnTy
   if (message.task?.isOver()) throw new LimitReached('nobody waits for the message any more', TOO_LONG)
   for (let at = from; at < runs.length; at++) {
     if (++message.steps > STEPS_MAX) throw new LimitReached(`ran more than ${STEPS_MAX} mediators`, TOO_MANY)
-    // Those of all copies count: each may run few.
+    // Mediators of all copies count: each copy may run few.
     if (++stepsSinceLook >= STEPS_PER_LOOK) {
       stepsSinceLook = 0
       checkTime()

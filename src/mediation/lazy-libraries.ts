@@ -22,7 +22,7 @@ const require = createRequire(import.meta.url)
 export interface DomNode {
   readonly nodeType: number
   readonly nodeName: string
-  /** Of an element, attribute or namespace. */
+  /** Name without the prefix; elements, attributes and namespaces have one. */
   readonly localName?: string
   readonly ownerDocument: DomNode | null
   readonly nodeValue: string | null

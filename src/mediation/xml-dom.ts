@@ -101,7 +101,7 @@ class Attribute extends Node {
 }
 
 const NO_PREFIX: ReadonlySet<string> = new Set()
-/** What most elements use: they share it. */
+/** The prefixes of most elements, which share this set. */
 const NO_PREFIX_BUT_DEFAULT: ReadonlySet<string> = new Set([''])
 const NO_DECLARATIONS: ReadonlyMap<string, string> = new Map()
 

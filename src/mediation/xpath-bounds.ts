@@ -12,7 +12,7 @@ import type { NodeSet, XPathInternals } from './xpath-internals.ts'
 const EVALUATION_MS = 2000
 /** Nodes visited, or characters read, between two looks at the clock. */
 const WORK_PER_LOOK = 4096
-/** What one look leaves room for: nodes and sets of them. */
+/** Room in the heap for the nodes and sets that are made until the next look. */
 const ROOM_BYTES = 2_097_152
 
 /** The evaluation that this thread is in. Evaluations are synchronous. `work`: since the last look. */
@@ -31,7 +31,7 @@ export function withinTime<T>(evaluate: () => T, limitMs = EVALUATION_MS): T {
   }
 }
 
-/** What `find` returns, which one evaluation asks once for a part of its expression and a node. */
+/** Returns the answer of `find`, which an evaluation calls once for each part of its expression and each node. */
 export function remembered<T>(part: object, node: object, find: () => T): T {
   if (!running.isLimited) return find()
   let answers = running.answers.get(part)

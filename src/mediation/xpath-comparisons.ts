@@ -1,6 +1,6 @@
 /**
- * Comparisons of node sets in XPath (XPath 1.0, 3.4) in linear time. What is asked of a set again and again is kept:
- * its texts, its numbers, the least and the greatest of them.
+ * Comparisons of node sets in XPath (XPath 1.0, 3.4) in linear time. A set keeps its texts, its numbers, and the
+ * least and the greatest of them.
  */
 import {
   type Binary,
@@ -38,7 +38,7 @@ const SWAPPED: Readonly<Record<Name, Name>> = {
 
 type Comparable = XPathAny & Readonly<Record<Name, (other: XPathAny) => XPathAny>>
 
-/** What is known of the nodes of a set. */
+/** Texts, numbers and range of the nodes of a set, each found when it is first asked for. */
 class Facts {
   readonly #set: NodeSet
   readonly #numberOf: (text: string) => number
@@ -61,7 +61,7 @@ class Facts {
     return this.#numbers
   }
 
-  /** Of those that are numbers; infinite the wrong way round without one. */
+  /** The least and the greatest of the numbers; NaN where the set has no number. */
   get range(): { readonly least: number; readonly most: number } {
     if (this.#range !== undefined) return this.#range
     let [least, most] = [Infinity, -Infinity]

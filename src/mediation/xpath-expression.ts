@@ -293,7 +293,7 @@ interface Edition {
   /** Nodes that hold edits. */
   readonly changed: ReadonlySet<DomNode>
   readonly undeclared: Map<XmlElementNode, ReadonlySet<string>>
-  /** Of trees that edits have put in. */
+  /** Levels of the trees that edits have put in. */
   readonly heights: Map<XmlElementNode, number>
 }
 

@@ -2,7 +2,7 @@
 import type { DomNode } from './lazy-libraries.ts'
 
 interface XPathNodeTest {
-  /** Of a test for a name without a wildcard. */
+  /** The name, where the test is one for a name without a wildcard. */
   readonly localName?: string
   matches(node: DomNode, context: object): boolean
 }

@@ -2,7 +2,7 @@
  * The APIs of a reactor and the connection pools that they share: built from plans, and changed while requests are
  * served. A pending exchange keeps its target when its API is replaced.
  */
-import { isServed, requiresAuthentication } from '../filters/build-chain.ts'
+import { authenticatesCallers, isServed } from '../filters/build-chain.ts'
 import { type Api, EVERY_RESOURCE } from '../proxy/exchange/api.ts'
 import type { Filter, Target } from '../proxy/exchange/contract.ts'
 import {
@@ -138,7 +138,7 @@ export class DeployedApis {
       hostName: this.#hostName,
       path: paths[0]!,
       filters: this.#chainOf(plan),
-      isOpen: !requiresAuthentication(plan),
+      isOpen: !authenticatesCallers(plan),
       resources: resources.length === 0 ? EVERY_RESOURCE : this.#cache.wrap(new ResourceTree(resources)),
       escapedSlashes: plan.escapedSlashes,
       keyType: plan.keyType,

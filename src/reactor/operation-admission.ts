@@ -19,7 +19,7 @@ import { CallerLimits, type LimitedApi } from '../throttle/caller-limits.ts'
 import { countedAddress } from '../throttle/denials.ts'
 import { NO_QUERY_LIMITS } from '../throttle/policy.ts'
 import type { Throttle } from '../throttle/throttle.ts'
-import { limitedApi, requiresAuthentication } from '../filters/build-chain.ts'
+import { authenticatesCallers, limitedApi, requiresAuthentication } from '../filters/build-chain.ts'
 
 const NO_OPERATION = refusal(900906)
 const TOO_DEEP = 900820
@@ -41,8 +41,7 @@ export class OperationAdmission {
     this.#throttle = throttle
     const all = [...operations, ...introspectionOf(operations)]
     this.#operations = new Map(all.map(each => [`${each.verb} ${each.template}`, each]))
-    const isOpen = api.lifecycle.state === 'PROTOTYPED' || !requiresAuthentication(api)
-    this.#challenges = isOpen ? null : new Challenges(api.access.schemes)
+    this.#challenges = authenticatesCallers(api) ? new Challenges(api.access.schemes) : null
     this.#authField = api.access.authField
     this.#api = limitedApi(api, requiresAuthentication(api))
   }

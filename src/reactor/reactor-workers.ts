@@ -12,7 +12,7 @@ import type { MountedTask } from '../plan/mounted-messages.ts'
 import type { MountedService } from '../proxy/mediated/mounted-calls.ts'
 import type { WorkerFailure, WorkerService } from '../mediation/worker-service.ts'
 import type { FlowResult, FlowTask } from '../mediation/worker-task.ts'
-import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
+import type { MetricsColumn } from '../observe/metrics.ts'
 import type { Report } from '../proxy/exchange/connection-context.ts'
 import { type ApiChanges, apiIdentity, type ApiPlan, type LivePlan, type ReactorPlan } from '../plan/reactor-plan.ts'
 import {
@@ -30,32 +30,13 @@ import { SharedPermits } from '../runtime/shared-permits.ts'
 import { SharedWakes } from '../runtime/shared-wakes.ts'
 import type { PlannedWork, WorkTimes } from './api-work.ts'
 import { FormerSequences } from './former-sequences.ts'
+import { LANES, type Lanes, laneSizes, MessageLanes } from './message-lanes.ts'
 import { WorkScheduler } from './work-scheduler.ts'
 import { type PoolKind, SUSPENDED_MAX, TaskIds, WorkerPool } from './worker-pool.ts'
-import type { MovableSize } from './withdrawable-tasks.ts'
-import { type TaskSize, WorkerThreads, type WorkerThreadsOptions } from './worker-threads.ts'
+import { WorkerThreads, type WorkerThreadsOptions } from './worker-threads.ts'
 
 /** Earlier plans whose tasks have not ended; beyond, the threads of the oldest one are ended (D713). */
 const RETIRED_MAX = 4
-/**
- * Threads by what they run. `mediation`: short messages. `long`: those whose body is longer than
- * `mediation.body.memory_bytes`, and large ones. `spare`: large ones, while `long` is held up. The last two also run
- * short messages while all threads of `mediation` are held up.
- */
-const LANES = ['mediation', 'long', 'spare', 'background'] as const
-/** Threads for messages of clients. */
-const MESSAGE_LANES = ['mediation', 'long', 'spare'] as const
-type MessageLane = (typeof MESSAGE_LANES)[number]
-/** Threads for large messages. A costly message is mostly a large one, and delays no short one there (D929). */
-const LARGE_LANES = ['long', 'spare'] as const
-/** Threads of a reactor for long bodies: it holds one of them in its heap at a time, or few. */
-const LONG_THREADS = 1
-/** A message is large if its body is longer, or encoded. */
-const SHORT_MAX = 16_384
-/** Between two looks for messages that wait for a thread which computes, in milliseconds. */
-const LOOK_MS = 50
-/** Messages that wait at most where others are to follow: the whole queue would follow each turn of costly ones. */
-const MOVED_MAX = 64
 
 interface ReactorWorkersOptions {
   readonly report: Report
@@ -99,13 +80,18 @@ export class ReactorWorkers {
   /** Null before the first task. */
   #generation: Generation | null = null
   readonly #retired = new Set<Generation>()
-  /** Looks for messages that wait; null while there are no messages. */
-  #looking: NodeJS.Timeout | null = null
+  readonly #lanes: MessageLanes
 
   constructor(plan: ReactorPlan, options: ReactorWorkersOptions) {
     this.#options = options
     this.#share = plan
     this.#live = plan
+    this.#lanes = new MessageLanes({
+      current: () => this.#current().threads,
+      retired: () => [...this.#retired].map(({ threads }) => threads),
+      memoryMax: () => this.#live.bodies.memoryMax,
+      metrics: options.metrics,
+    })
     for (const api of plan.apis) this.#deploy(api)
     const { permits: shared, reactors, reactor } = plan
     const permits = new SharedPermits(shared, reactors, reactor)
@@ -164,7 +150,7 @@ export class ReactorWorkers {
   /** Ends all threads; their tasks fail. */
   close(): void {
     this.giveUpWork()
-    this.#endLooking()
+    this.#lanes.close()
     for (const generation of [this.#generation, ...this.#retired]) if (generation !== null) closeThreads(generation)
   }
 
@@ -250,7 +236,7 @@ export class ReactorWorkers {
           queueWarningMs: row === 'background' ? 0 : workers.queueWarningMs,
         }
       },
-      threads: size => (size === 'bound' ? this.#current().threads[kind] : this.#threadsFor(size)),
+      threads: size => (size === 'bound' ? this.#current().threads[kind] : this.#lanes.threadsFor(size)),
       report,
       metrics,
     })
@@ -262,7 +248,7 @@ export class ReactorWorkers {
         const { calls = null } = task
         // The last one is that of the task itself.
         const held = heldPermits(calls === null ? null : { ...calls, [row]: calls[row] - 1 })
-        const size = this.#sizeOf(task, bytes)
+        const size = this.#lanes.sizeOf(task, bytes)
         const pooled = { api: task.api, ...packed(task), size, held }
         return unpackResult((await pool.run(pooled, wait)) as PackedResult)
       },
@@ -292,114 +278,37 @@ export class ReactorWorkers {
     this.#options.report('error', 'background task failed', { API: api, REASON: reason, CAUSE_OF_ERROR: message })
   }
 
-  /** `bytes`: length of the body. What is decoded may be much longer. */
-  #sizeOf({ message }: FlowTask, bytes: number): TaskSize {
-    if (bytes > this.#live.bodies.memoryMax) return 'long'
-    return bytes > SHORT_MAX || (bytes > 0 && isEncoded(message)) ? 'large' : 'short'
-  }
-
-  #threadsFor(size: Exclude<TaskSize, 'bound'>): WorkerThreads {
-    const { threads } = this.#current()
-    if (size === 'long') return threads.long
-    this.#looking ??= setInterval(() => this.#moveWaiting(), LOOK_MS).unref()
-    if (size === 'large') threads.long.start()
-    const lane = this.#laneOf(size)
-    if (size === 'short' && lane !== 'mediation') this.#options.metrics.add(METRIC.workerDiversions, 1)
-    return threads[lane]
-  }
-
-  #laneOf(size: MovableSize): MessageLane {
-    return size === 'large' ? this.#laneOfLarge() : this.#laneOfShort()
-  }
-
-  /** Where all are held up, those whose thread exists: one that cannot start would take no message (D950). */
-  #laneOfShort(): MessageLane {
-    const { threads } = this.#current()
-    if (!threads.mediation.isHeldUp) return 'mediation'
-    const free = MESSAGE_LANES.filter(lane => !threads[lane].isHeldUp)
-    const isReady = (lane: MessageLane): boolean => threads[lane].isReady
-    return free.find(isReady) ?? free[0] ?? MESSAGE_LANES.find(isReady) ?? 'mediation'
-  }
-
-  /** The first large messages start `long`; until it is there, they run with short ones. */
-  #laneOfLarge(): MessageLane {
-    const { threads } = this.#current()
-    if (!threads.long.isReady) return this.#laneOfShort()
-    const free = LARGE_LANES.filter(lane => !threads[lane].isHeldUp)
-    const [first, ...others] = free.length > 0 ? free : LARGE_LANES.filter(lane => threads[lane].isReady)
-    // Where short messages have one thread, large ones share one too, until it is held up: each takes memory.
-    if (free.length > 0 && threads.mediation.size === 1) return first!
-    return others.reduce((best, lane) => (threads[lane].tasksEach < threads[best].tasksEach ? lane : best), first!)
-  }
-
-  /** Messages that wait for a thread which computes, or has not started, go to another one, of the current plan. */
-  #moveWaiting(): void {
-    const current = this.#current()
-    const generations = [...this.#retired, current]
-    if (generations.every(({ threads }) => MESSAGE_LANES.every(lane => threads[lane].pending === 0))) this.#endLooking()
-    for (const { threads } of generations) {
-      for (const lane of MESSAGE_LANES) {
-        const from = threads[lane]
-        if (!from.holdsUp) continue
-        const room = { short: this.#roomFor('short', from), large: this.#roomFor('large', from) }
-        from.withdraw(size => room[size]-- > 0)
-      }
-    }
-  }
-
-  /** Messages that other threads, or others of the same kind, take now. */
-  #roomFor(size: MovableSize, from: WorkerThreads): number {
-    const next = this.#current().threads[this.#laneOf(size)]
-    if (next.isHeldUp) return 0
-    if (next === from) return from.isReady ? MOVED_MAX : 0
-    // Threads of this plan start where they are needed, once messages have gone there.
-    const takes = next.isReady || (from.isReady && Object.values(this.#current().threads).includes(from))
-    return takes ? MOVED_MAX - next.waiting : 0
-  }
-
-  #endLooking(): void {
-    if (this.#looking !== null) clearInterval(this.#looking)
-    this.#looking = null
-  }
-
   #current(): Generation {
     return this.#generation ?? this.#newGeneration()
   }
 
   #newGeneration(): Generation {
     const { limits, threads: counts, heapBytes } = this.#live.workers
-    const plan = this.#plan()
-    const newThreads = (kind: (typeof LANES)[number], threads: number, tasksMax: number): WorkerThreads => {
+    const plan = this.#plan(this.#former.plans)
+    const newThreads = (kind: keyof Lanes, threads: number, tasksMax: number): WorkerThreads => {
       const { wakes } = this.#share
       return new WorkerThreads({ ...this.#options, kind, plan, wakes, threads, tasksMax, heapBytes })
     }
     // Suspended tasks stay on their threads.
     const messagesMax = limits.plain.max + limits.secured.max + 2 * SUSPENDED_MAX
-    const mediation = shareOf(counts.mediation, this.#share)
+    const { mediation, long, spare } = laneSizes(shareOf(counts.mediation, this.#share))
     const threads = {
       mediation: newThreads('mediation', mediation, messagesMax),
-      long: newThreads('long', LONG_THREADS, messagesMax),
-      // Large messages have as many threads as short ones.
-      spare: newThreads('spare', Math.max(1, mediation - LONG_THREADS), messagesMax),
+      long: newThreads('long', long, messagesMax),
+      spare: newThreads('spare', spare, messagesMax),
       background: newThreads('background', shareOf(counts.background, this.#share), limits.background.max),
     }
     this.#generation = { source: this.#source(), threads }
     return this.#generation
   }
 
-  /** JSON of a `WorkerPlan`. */
-  #plan(): string {
+  /** JSON of a `WorkerPlan`. `former`: sequences that reloads have changed or removed. */
+  #plan(former: WorkerPlan['former']): string {
     const { faults, logLevel, formats } = this.#live
     const { home, statistics } = this.#share
     const apis = Object.fromEntries([...this.#apis].map(([identity, { sequences }]) => [identity, sequences]))
-    const former = this.#former.plans
-    const parts = {
-      sequences: faults.sequences,
-      apis,
-      former,
-      ...this.#mountedParts(),
-      scripts: this.#scriptSettings(),
-    }
+    const sequences = { sequences: faults.sequences, apis, former }
+    const parts = { ...sequences, ...this.#mountedParts(), scripts: this.#scriptSettings() }
     return JSON.stringify({ logLevel, home, formats, statistics, ...parts } satisfies WorkerPlan)
   }
 
@@ -420,21 +329,17 @@ export class ReactorWorkers {
     return { mounted: Object.fromEntries(this.#mounted), database: database && shareOfDatabase(database, threads) }
   }
 
-  /** All that threads are made from. */
+  /** All that threads are made from; they may keep former sequences for longer. */
   #source(): string {
     const { limits, threads, heapBytes } = this.#live.workers
     const maxima = Object.values(limits).map(({ max }) => max)
-    return `${JSON.stringify({ maxima, threads, heapBytes })}${this.#plan()}`
+    return `${JSON.stringify({ maxima, threads, heapBytes })}${this.#plan({})}`
   }
 }
 
 function packed(task: FlowTask) {
   const { task: own, transfer } = ownBuffers(task)
   return { task: packTask(own), transfer }
-}
-
-function isEncoded({ fields }: FlowTask['message']): boolean {
-  return fields.some(([name]) => name.toLowerCase() === 'content-encoding')
 }
 
 /** The connections of the pool, which counts for the process, divided among its threads: each has at least one. */
@@ -456,7 +361,7 @@ function mountedService(pool: WorkerPool): MountedService {
 interface Generation {
   /** All that the threads are made from. */
   readonly source: string
-  readonly threads: Readonly<Record<(typeof LANES)[number], WorkerThreads>>
+  readonly threads: Lanes
 }
 
 /** Tasks that have not ended. */

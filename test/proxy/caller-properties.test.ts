@@ -1,7 +1,7 @@
 /** D826: properties of caller and API, as flows on the reactor and on workers, and sequences of codes, read them. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { NO_ACCESS } from '../harness/api-plan.ts'
+import { NO_ACCESS, PLAIN_API } from '../harness/api-plan.ts'
 import { faultsWith } from '../harness/default-sequences.ts'
 import { type FlowTexts, flowsOf } from '../harness/flows.ts'
 import { startGateway } from '../harness/gateway.ts'
@@ -66,7 +66,10 @@ const apis = await Promise.all(
 )
 const open = { access: NO_ACCESS, mediation: await flowsOf({ response: show }) }
 const openApi = { context: '/open-api', port: backend.port, overrides: open }
-const gateway = await startGateway([...apis, openApi], {
+const lifecycle = { ...PLAIN_API.lifecycle, state: 'PROTOTYPED' } as const
+const prototyped = { ...apis[0]!.overrides, lifecycle, mediation: open.mediation }
+const prototype = { context: '/prototype', port: backend.port, overrides: prototyped }
+const gateway = await startGateway([...apis, openApi, prototype], {
   hasFilterChain: true,
   authChanges: { issuers: [OWN_ISSUER] },
   faults: await faultsWith({ fault: `${show}<respond/>` }),
@@ -118,10 +121,12 @@ for (const path of ['/response-reactor/open', '/response-worker/open']) {
   })
 }
 
-test('an API without any security scheme has the user anonymous', async () => {
-  const fields = await ask('/open-api/dogs/7', '')
-  assert.deepEqual(
-    [0, 1, 2, 3].map(at => fields.get(`x-${at}`)?.join()),
-    ['anonymous', 'anonymous', '', ''],
-  )
-})
+for (const path of ['/open-api', '/prototype']) {
+  test(`an API that authenticates no caller has the user anonymous: ${path}`, async () => {
+    const fields = await ask(`${path}/dogs/7`, '')
+    assert.deepEqual(
+      [0, 1, 2].map(at => fields.get(`x-${at}`)?.join()),
+      ['anonymous', 'anonymous', ''],
+    )
+  })
+}

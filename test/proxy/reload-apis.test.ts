@@ -16,6 +16,7 @@ import { outcome, sendRequest, UnreliableBackend } from '../harness/unreliable-b
 import { CA } from '../harness/certificates.ts'
 import { type Changes, startGateway, type TestGateway } from '../harness/gateway.ts'
 import { connectPeer, eventually, type Peer, quiet, ScriptedBackend } from '../harness/peers.ts'
+import { flowsOf } from '../harness/flows.ts'
 import { startCalls } from '../harness/sequence-calls.ts'
 import { clientPlan, SECURED, SecuredBackend } from '../harness/secured-peers.ts'
 
@@ -328,7 +329,11 @@ for (const [what, response, changed, reloads, status, body] of FLOW_RELOADS) {
     const peer = await backend.next()
     await peer.untilText('\r\n\r\n')
     await gateway.deploy(changed(backend.port))
-    for (let n = 1; n < reloads; n++) await gateway.deploy({ apis: [{ context: `/b${n}`, port: backend.port }] })
+    for (let n = 1; n < reloads; n++) {
+      // Workers get another plan.
+      const mediation = await flowsOf({ response: KEPT_ON_WORKERS })
+      await gateway.deploy({ apis: [{ context: `/b${n}`, port: backend.port, overrides: { mediation } }] })
+    }
     peer.send('HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}')
     const answer = await takeResponse(client)
     assert.equal(answer.status, status)

@@ -7,7 +7,7 @@ import type { Items, TemplateValue } from './values.ts'
 /** Memory of sequences, each of which is a part of it. */
 interface Memory {
   readonly items: TemplateValue[]
-  /** It may grow: it is no value of the data. */
+  /** The memory may grow: it is no value of the data. */
   readonly isOwn: boolean
 }
 
@@ -43,7 +43,7 @@ export class Sequence implements Items {
     return index < this.size ? this.#memory.items[this.#from + index] : undefined
   }
 
-  /** What is known of the memory holds for this sequence as far as its items go; null for a part from the middle. */
+  /** The memory, whose first items are those of this sequence; null where the sequence begins further behind. */
   get memory(): readonly TemplateValue[] | null {
     return this.#from === 0 ? this.#memory.items : null
   }

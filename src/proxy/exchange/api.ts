@@ -20,7 +20,7 @@ export interface Api {
   readonly path: string
   /** Filter chain, in order. */
   readonly filters: readonly Filter[]
-  /** No resource requires authentication: callers are anonymous. */
+  /** Callers are not authenticated: no resource requires it, or the API is a prototype. */
   readonly isOpen: boolean
   readonly resources: ResourceTable
   /** Treatment of `%2F` in paths of the API. */
