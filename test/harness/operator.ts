@@ -35,6 +35,8 @@ async function answerAll(peer: Peer): Promise<void> {
     peer.take()
     peer.send('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
   }
+  // The gateway has ended its side; this side would stay open, with its descriptor, until the end of the file.
+  peer.destroy()
 }
 
 const homes: Home[] = []

@@ -44,7 +44,11 @@ function request(text: string, expected: string): Load {
 function behindHeld(expected: string): Load {
   return async gateway => {
     const first = await dial(gateway)
+    backend.skip()
     first.send(HELD)
+    // Another reactor could read a later request first, which would take the only connection.
+    const held = await backend.next()
+    await held.untilText(SILENT)
     while (!(await ask(gateway.port, 'GET', '/t/')).includes(expected)) await pollPause()
   }
 }
