@@ -1,51 +1,32 @@
 /**
- * The worker threads of a reactor for one plan: a pool of piscina, and the channel that each thread opens. A thread
- * that dies fails its own tasks and is replaced; a thread that hangs is terminated. Piscina replaces no thread any more
- * after a replacement has failed at its start: another pool takes over then. Piscina is loaded with the first task.
+ * The worker threads of a reactor for one plan: a pool of piscina. A thread that dies fails its own tasks and is
+ * replaced. Piscina replaces no thread any more after a replacement has failed at its start: another pool takes over
+ * then. Piscina is loaded with the first task.
  */
 import { getCompileCacheDir } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import { type MessagePort, receiveMessageOnPort, type Worker } from 'node:worker_threads'
 import type { Piscina } from 'piscina'
 import { WorkerFailure } from '../mediation/worker-service.ts'
-import { type ChildThreadKind, ChildThreads } from '../observe/child-threads.ts'
-import { METRIC, type MetricsColumn } from '../observe/metrics.ts'
-import type { Report } from '../proxy/exchange/connection-context.ts'
-import type { StepCounts } from '../mediation/flow-statistics.ts'
-import type { TaskCall } from '../mediation/task-calls.ts'
-import {
-  BEATS,
-  type FromWorker,
-  RUNNING,
-  type ToWorker,
-  TRIM,
-  TURN_MS,
-  type WorkerHello,
-} from '../plan/worker-messages.ts'
-import type { FromMounted } from '../plan/mounted-messages.ts'
+import { TRIM, type WorkerHello } from '../plan/worker-messages.ts'
 import type { TaskEnvelope, TaskReply, WorkerData } from '../plan/worker-plan.ts'
-import type { MountedReply } from '../proxy/mediated/mounted-calls.ts'
-import { respond } from '../runtime/call-channel.ts'
-import { heldBytes, memoryRows } from '../runtime/thread-memory.ts'
 import { makeLoopsInterruptible } from '../runtime/loop-interrupts.ts'
-import { monotonicMs } from '../runtime/monotonic-clock.ts'
 import { refuseThreadsByEvent } from '../runtime/refused-threads.ts'
 import { UNCLAIMED } from '../runtime/task-claims.ts'
-import { lowerPriority, processorWaitMs } from '../runtime/thread-scheduling.ts'
+import {
+  causeOf,
+  SupervisedThreads,
+  type SupervisionOptions,
+  type SupervisionTimes,
+  type ThreadLoad,
+} from './supervised-threads.ts'
 import { type MovableSize, WithdrawableTasks } from './withdrawable-tasks.ts'
 
 const ENTRY = new URL('../worker/worker-entry.js', import.meta.url)
 const MIB = 1_048_576
 
-/** Times of supervision in milliseconds. */
-interface WorkerWatch {
-  /** From the creation of a thread to its first message. */
-  readonly startMs: number
-  /** Time without a sign of life after which a thread with tasks hangs. */
-  readonly silenceMs: number
+/** Times in milliseconds. */
+interface WorkerWatch extends SupervisionTimes {
   readonly checkMs: number
-  /** A thread that computes for longer holds up its other tasks. An event loop that turns says so every 50 ms. */
-  readonly heldUpMs: number
   /** Pause before another pool starts where threads are missing; doubles until a pool has all its threads. */
   readonly pauseMs: number
   readonly pauseMaxMs: number
@@ -63,11 +44,6 @@ const WATCH: WorkerWatch = {
   idleMs: 10_000,
 }
 
-/** Nice value of worker threads above that of the process: reactors on the same processor go first (D321). */
-const NICE = 10
-/** Modules that the first tasks load would take too long at that priority where processors are scarce. */
-const START_PRIORITY_MS = 300
-
 /**
  * What a task may cost, by its body, and whether another thread may begin it where its own does not get to it: movable
  * ones, until a thread has begun them. `bound`: it has the threads of its kind alone.
@@ -80,31 +56,17 @@ export const WITHDRAWN: unique symbol = Symbol('withdrawn')
 /** A thread that holds more keeps what long messages have left: V8 collects nothing in a thread without tasks. */
 const HELD_MAX = 64 * MIB
 
-export interface WorkerThreadsOptions {
-  readonly kind: ChildThreadKind
+export interface WorkerThreadsOptions extends SupervisionOptions {
   /** JSON of a `WorkerPlan`. */
   readonly plan: string
   readonly wakes: SharedArrayBuffer
-  readonly threads: number
   /** Tasks that one thread takes at once. */
   readonly tasksMax: number
   /** Heap of one thread in bytes. */
   readonly heapBytes: number
-  readonly report: Report
-  readonly metrics: MetricsColumn
-  /** Serves the calls of tasks. */
-  readonly serve: (call: TaskCall) => unknown
-  /** Takes what a thread says about a request to a mounted API; `reply` posts to that thread. */
-  readonly receive: (message: FromMounted, reply: MountedReply) => void
-  /** Ends the calls of a task, for whose result nobody waits any more. */
-  readonly left: (task: number) => void
-  /** Takes the counts of flows. */
-  readonly count: (counts: readonly StepCounts[]) => void
   /** First file of a thread, and times; for tests. */
   readonly entry?: URL | undefined
   readonly watch?: Partial<WorkerWatch> | undefined
-  /** How long a thread has waited for a processor, in milliseconds; for tests. */
-  readonly processorWaitMs?: (systemThreadId: number) => number
 }
 
 interface OpenPool {
@@ -119,31 +81,12 @@ interface SentTask {
   readonly transfer: readonly ArrayBuffer[]
 }
 
-/** A thread as the reactor sees it. */
-interface Watched {
-  readonly worker: Worker
-  readonly pool: OpenPool
-  /** Null until the thread has said hello. */
-  hello: {
-    readonly port: MessagePort
-    readonly life: Int32Array
-    readonly memory: ChildThreads
-    /** Its own row of the memory. */
-    readonly held: Float64Array
-    readonly systemThreadId: number
-  } | null
-  beats: number
-  /** Time of the last sign of life, or of the start, with later waits for a processor added. */
-  aliveMs: number
-  /** The wait for a processor when the thread was last seen silent; null: it was not. */
-  waitedMs: number | null
-  cause: string
-}
+const NO_THREADS: ThreadLoad = { threads: 0, greeted: 0, heldUp: 0 }
 
 export class WorkerThreads {
   readonly #options: WorkerThreadsOptions
   readonly #watch: WorkerWatch
-  readonly #threads = new Map<Worker, Watched>()
+  readonly #threads: SupervisedThreads
   /** The current pool, the one that may follow it, and earlier ones whose tasks have not ended. */
   readonly #pools = new Set<OpenPool>()
   /** Takes the tasks; null until it has started. */
@@ -161,10 +104,6 @@ export class WorkerThreads {
   readonly #withdrawable = new WithdrawableTasks()
   /** When the last task ended; null: the threads have given back memory since. */
   #idleMs: number | null = null
-  /** Tasks under way for which nobody waits any more. */
-  readonly #left = new Set<number>()
-  /** Threads that were taken for dead, and have not exited. */
-  readonly #stuck = new Set<Worker>()
   #timer: NodeJS.Timeout | null = null
   #state: 'open' | 'retired' | 'closed' = 'open'
   /** Why tasks have ended with the threads; '' for none. */
@@ -173,6 +112,7 @@ export class WorkerThreads {
   constructor(options: WorkerThreadsOptions) {
     this.#options = options
     this.#watch = { ...WATCH, ...options.watch }
+    this.#threads = new SupervisedThreads(options, this.#watch)
   }
 
   /** Tasks that have not ended. */
@@ -194,17 +134,14 @@ export class WorkerThreads {
     return this.#pending / this.size
   }
 
-  /** A thread has started, and takes tasks. */
-  get isReady(): boolean {
-    return [...this.#threads.values()].some(({ pool, hello }) => pool === this.#current && hello !== null)
+  /** Load of the threads that take tasks. */
+  get #load(): ThreadLoad {
+    return this.#current === null ? NO_THREADS : this.#threads.load(this.#current.piscina)
   }
 
-  /** Threads that take tasks, and those of them that have been in one task for some time: others wait there. */
-  get #load(): { readonly threads: number; readonly heldUp: number } {
-    const nowMs = monotonicMs()
-    const all = [...this.#threads.values()].filter(({ pool }) => pool === this.#current)
-    const heldUp = all.filter(({ hello }) => hello !== null && computesMs(hello.life, nowMs) > this.#watch.heldUpMs)
-    return { threads: all.length, heldUp: heldUp.length }
+  /** A thread has started, and takes tasks. */
+  get isReady(): boolean {
+    return this.#load.greeted > 0
   }
 
   /** A further task would wait for one that computes, whatever thread gets it, or for threads that are missing. */
@@ -264,7 +201,7 @@ export class WorkerThreads {
     } finally {
       this.#pending--
       this.#idleMs = performance.now()
-      this.#left.delete(task.envelope.id)
+      this.#threads.ended(task.envelope.id)
       // Events of the last task are in the queue of another port.
       if (this.#state === 'retired' && this.#pending === 0) setImmediate(() => this.close())
     }
@@ -272,8 +209,7 @@ export class WorkerThreads {
 
   /** Nobody waits for the result of a task that is under way: its thread ends it at its next wait (D807). */
   leave(task: number): void {
-    this.#left.add(task)
-    for (const { hello } of this.#threads.values()) hello?.port.postMessage({ kind: 'left', task } satisfies ToWorker)
+    this.#threads.leave(task)
   }
 
   #runWithdrawable(pool: OpenPool, task: SentTask, size: MovableSize): Promise<TaskReply> {
@@ -395,7 +331,7 @@ export class WorkerThreads {
 
   #end(pool: OpenPool): void {
     if (!this.#pools.delete(pool)) return
-    for (const thread of this.#threads.values()) if (thread.pool === pool) this.#forget(thread)
+    this.#threads.forget(pool.piscina)
     void pool.piscina.destroy()
   }
 
@@ -413,158 +349,40 @@ export class WorkerThreads {
     this.#startLater()
   }
 
-  // ---- threads ----------------------------------------------------------------------------------------------------
-
-  #greet({ threadId, systemThreadId, port, life, memory, marks }: WorkerHello, pool: OpenPool): void {
+  #greet(hello: WorkerHello, pool: OpenPool): void {
     this.#look()
-    const thread = [...this.#threads.values()].find(({ worker }) => worker.threadId === threadId)
-    if (thread === undefined || this.#state === 'closed') {
-      port.close()
-      return
-    }
-    const { metrics, kind } = this.#options
-    const children = new ChildThreads(metrics, row => (row === 0 ? kind : 'script'), memory, marks)
-    children.tick()
-    const held = memoryRows(memory)[0]!
-    thread.hello = { port, life: new Int32Array(life), memory: children, held, systemThreadId }
-    thread.aliveMs = performance.now()
-    metrics.add(METRIC.workerThreads, 1)
-    const reply: MountedReply = (message, transfer = []) => port.postMessage(message, transfer as ArrayBuffer[])
-    port.on('message', (message: FromWorker) => {
-      if (message.kind === 'mounted') this.#options.receive(message, reply)
-      else if (message.kind === 'left') this.#options.left(message.task)
-      else if (message.kind === 'call') void respond(port, message, this.#options.serve)
-      else this.#record(message)
-    })
-    port.unref()
-    for (const task of this.#left) port.postMessage({ kind: 'left', task } satisfies ToWorker)
-    const { worker } = thread
-    setTimeout(() => this.#threads.has(worker) && lowerPriority(systemThreadId, NICE), START_PRIORITY_MS).unref()
+    this.#threads.greet(hello)
     this.#greeted(pool)
-  }
-
-  #record(message: Extract<FromWorker, { readonly kind: 'event' | 'counts' }>): void {
-    if (message.kind === 'counts') this.#options.count(message.counts)
-    else this.#options.report(message.event.level, message.event.event, message.event.fields)
   }
 
   /** A pool that has all its threads takes over. */
   #greeted(pool: OpenPool): void {
-    const greeted = [...this.#threads.values()].filter(thread => thread.pool === pool && thread.hello !== null)
-    if (greeted.length < this.#options.threads) return
+    if (this.#threads.load(pool.piscina).greeted < this.#options.threads) return
     if (pool === this.#next) this.#use(pool)
     if (pool === this.#current) this.#pauses = 0
   }
 
   /** Finds new threads, terminates those that hang, and replaces those that piscina does not. */
   #look(): void {
-    const now = performance.now()
     for (const pool of this.#pools) {
-      for (const worker of pool.piscina.threads) if (!this.#threads.has(worker)) this.#add(worker, pool, now)
+      this.#threads.find(pool.piscina)
       this.#mend(pool)
     }
-    this.#trimIdle(now)
-    for (const thread of this.#threads.values()) {
-      const { hello } = thread
-      hello?.memory.tick()
-      const beats = hello === null ? -1 : Atomics.load(hello.life, BEATS)
-      const isIdle = hello !== null && Atomics.load(hello.life, RUNNING) === 0
-      if (isIdle || beats !== thread.beats) {
-        thread.aliveMs = now
-        thread.waitedMs = null
-      } else if (hello !== null) this.#allowForWait(thread, hello.systemThreadId)
-      thread.beats = beats
-      const limitMs = hello === null ? this.#watch.startMs : this.#watch.silenceMs
-      if (now - thread.aliveMs > limitMs) this.#terminate(thread, limitMs)
-    }
+    this.#trimIdle()
+    this.#threads.look()
   }
 
   /** Lets threads without tasks give back what long messages have left (D913). No client waits for them meanwhile. */
-  #trimIdle(now: number): void {
+  #trimIdle(): void {
     const pool = this.#current
     if (pool === null || this.#pending > 0 || this.#idleMs === null) return
-    if (now - this.#idleMs < this.#watch.idleMs) return
+    if (performance.now() - this.#idleMs < this.#watch.idleMs) return
     this.#idleMs = null
-    const own = [...this.#threads.values()].filter(thread => thread.pool === pool)
-    if (!own.some(({ hello }) => hello !== null && heldBytes(hello.held) > HELD_MAX)) return
+    if (!this.#threads.holdsMore(pool.piscina, HELD_MAX)) return
     // Piscina gives each thread one of so many tasks.
     const trim: SentTask = { envelope: { task: { kind: TRIM }, id: 0, endMs: 0 }, transfer: [] }
-    for (const _ of own) void this.#runIn(pool, trim).catch(() => undefined)
+    for (const _ of pool.piscina.threads) void this.#runIn(pool, trim).catch(() => undefined)
   }
-
-  /** A silent thread that waits for a processor does not hang: its wait is no silence (D259). */
-  #allowForWait(thread: Watched, systemThreadId: number): void {
-    const waitedMs = (this.#options.processorWaitMs ?? processorWaitMs)(systemThreadId)
-    thread.aliveMs += waitedMs - (thread.waitedMs ?? waitedMs)
-    thread.waitedMs = waitedMs
-  }
-
-  #terminate(thread: Watched, limitMs: number): void {
-    thread.aliveMs = performance.now()
-    if (thread.cause !== '') {
-      this.#giveUp(thread)
-      return
-    }
-    thread.cause = `no sign of life for ${limitMs} ms`
-    void thread.worker.terminate()
-  }
-
-  /** A terminated thread does not exit, because a call of the system does not return: it is taken for dead (D911). */
-  #giveUp(thread: Watched): void {
-    const { threads, report } = this.#options
-    if (this.#stuck.size >= threads) {
-      const CAUSE_OF_ERROR = `${this.#stuck.size} threads are in calls of the system that do not return`
-      report('error', 'worker is not replaced; restart the gateway', { CAUSE_OF_ERROR })
-      return
-    }
-    this.#stuck.add(thread.worker)
-    thread.cause += '; a call of the system that does not return keeps its thread'
-    // Piscina fails its tasks, and starts a replacement.
-    thread.worker.emit('error', new WorkerFailure('died', thread.cause))
-    this.#died(thread)
-  }
-
-  #add(worker: Worker, pool: OpenPool, now: number): void {
-    const thread: Watched = { worker, pool, hello: null, beats: -1, aliveMs: now, waitedMs: null, cause: '' }
-    this.#threads.set(worker, thread)
-    worker.once('error', (error: Error) => {
-      thread.cause ||= causeOf(error)
-    })
-    worker.once('exit', code => {
-      this.#stuck.delete(worker)
-      if (!this.#threads.has(worker)) return
-      thread.cause ||= `exit code ${code}`
-      this.#died(thread)
-    })
-  }
-
-  #died(thread: Watched): void {
-    const { metrics, report, threads } = this.#options
-    this.#forget(thread)
-    metrics.add(METRIC.workerDeaths, 1)
-    const isReplaced = thread.pool.piscina.threads.length >= threads
-    const event = isReplaced ? 'worker died; a replacement starts' : 'worker died'
-    report('error', event, { CAUSE_OF_ERROR: thread.cause })
-  }
-
-  #forget(thread: Watched): void {
-    this.#threads.delete(thread.worker)
-    if (thread.hello === null) return
-    const { port } = thread.hello
-    // A thread that ends itself has said why: that may still be in the queue of the port, which closing empties.
-    for (let last = receiveMessageOnPort(port); last !== undefined; last = receiveMessageOnPort(port)) {
-      const message = last.message as FromWorker
-      if (message.kind === 'event' || message.kind === 'counts') this.#record(message)
-    }
-    port.close()
-    thread.hello.memory.close()
-    this.#options.metrics.add(METRIC.workerThreads, -1)
-  }
-}
-
-/** How long a thread has computed without a turn of its event loop, in milliseconds. */
-function computesMs(life: Int32Array, nowMs: number): number {
-  return Atomics.load(life, RUNNING) === 0 ? 0 : (nowMs - Atomics.load(life, TURN_MS)) | 0
 }
 
 /** The thread of a task is gone. */
@@ -576,10 +394,4 @@ function isGone(error: NodeJS.ErrnoException): boolean {
 function failureOf(error: NodeJS.ErrnoException, closeCause: string): WorkerFailure {
   if (error.name === 'DataCloneError') return new WorkerFailure('failed', causeOf(error))
   return new WorkerFailure('died', closeCause === '' ? causeOf(error) : closeCause)
-}
-
-/** Code or name of an error: what is thrown in a thread may hold text of a client. Piscina's own texts hold none. */
-function causeOf(error: NodeJS.ErrnoException): string {
-  if (error.code !== undefined) return error.code
-  return /^worker exited with code: \d+$|^Terminating worker thread$/.test(error.message) ? error.message : error.name
 }
