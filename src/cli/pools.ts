@@ -39,7 +39,7 @@ const SINCE = [
 
 function print(output: Terminal, { pools, history, threads, deaths, diversions, connections }: PoolsReport): void {
   output.write(table(output, NOW, pools.map(cellsOf)))
-  output.write(`\n${counted(threads, 'worker thread')}, ${deaths} died, ${counted(diversions, 'message')} diverted\n\n`)
+  output.write(`\n${counted(threads, 'worker thread')}, ${deaths} died, ${counted(diversions, 'diversion')}\n\n`)
   output.write(table(output, SINCE, history.map(historyCells)))
   const cells = connections.map(({ side, open, limit }) => [
     side,

@@ -71,7 +71,7 @@ export const METRIC_ROWS = {
     'counter',
     'worker_diversions_total',
     '',
-    'Short messages given to a thread for large ones, because all others computed for too long.',
+    'Diversions of short messages to a thread for large ones: all others computed for too long. Each move counts.',
   ],
   workerTasks: [
     'counter',

@@ -113,7 +113,7 @@ test('pools prints tables for people, and takes no words', async () => {
   assert.equal(code, 0)
   assert.match(out, /^pool +running +core +max/)
   assert.match(out, /\nhttp +0 +3 +3 /)
-  assert.match(out, /\n\d worker threads?, 0 died, 0 messages diverted\n/)
+  assert.match(out, /\n\d worker threads?, 0 died, 0 diversions\n/)
   assert.match(out, /\nconnections +open +limit\nclients/)
   assert.equal((await sluice(gateway.home, 'pools', 'x')).code, 2)
 })
