@@ -1,12 +1,12 @@
 /** Edits JSON values at places that a JSONPath finds. Values are never changed: an edit returns a new one. */
 import type { JsonPath } from './expression.ts'
 import { checkTime } from './flow-limits.ts'
-import { exactValue, isObject } from './formats/json-text.ts'
+import { isObject, valueInNotation } from './formats/json-text.ts'
 import { compileJsonPath } from './lazy-libraries.ts'
 import { jsonOfXml } from './json-xml.ts'
 import { type Json, memberOf, textOf, type Value } from './value.ts'
 
-/** The value as JSON: a text that is JSON is its value, and an element becomes an object. */
+/** The value as JSON: a text that is JSON is its value, with its notation of numbers; an element is an object. */
 export function jsonOfValue(value: Value): Json {
   if (typeof value === 'object') {
     if (value.kind === 'json') return value.value
@@ -15,7 +15,7 @@ export function jsonOfValue(value: Value): Json {
   }
   if (typeof value !== 'string') return value
   try {
-    return exactValue(value)
+    return valueInNotation(value)
   } catch {
     return value
   }

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { mediaTypeOf } from '../http1/media-type.ts'
-import { cloneable, jsonOf, jsonPayload } from './formats/json-text.ts'
+import { cloneable, jsonPayload, writtenValue } from './formats/json-text.ts'
 import { queryParameter, templateVariable } from './request-variables.ts'
 import type { Gathering } from './copies.ts'
 import { SecretValues } from './secret-values.ts'
@@ -480,10 +480,10 @@ export class Message {
     this.payload = jsonPayload(value)
   }
 
-  /** Value of a JSON payload; undefined for other payloads. */
+  /** Value of a JSON payload, in which each number keeps its notation; undefined for other payloads. */
   get json(): Json | undefined {
     const { payload } = this
-    return payload?.kind === 'json' ? jsonOf(payload) : undefined
+    return payload?.kind === 'json' ? writtenValue(payload) : undefined
   }
 }
 

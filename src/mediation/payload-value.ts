@@ -1,6 +1,6 @@
 /** Payloads as values of properties and expressions, and back. */
 import { servicesOf } from './backend-calls.ts'
-import { jsonOf } from './formats/json-text.ts'
+import { jsonOf, writtenValue } from './formats/json-text.ts'
 import { jsonOfValue } from './json-edit.ts'
 import { MediationFault } from './mediation-fault.ts'
 import type { Message, Payload } from './message.ts'
@@ -16,7 +16,7 @@ export function valueOfPayload(payload: Payload | null): Value {
   if (payload.kind === 'text') return payload.text
   // Properties hold no bytes; as the language has it, binary content is base64.
   if (payload.kind === 'binary') return Buffer.from(payload.bytes).toString('base64')
-  const json = jsonOf(payload)
+  const json = writtenValue(payload)
   return typeof json === 'object' && json !== null ? { kind: 'json', value: json } : (json ?? '')
 }
 

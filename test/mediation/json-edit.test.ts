@@ -1,10 +1,14 @@
-/** Edits beside many places of JSON are those of one place after the other, from the last one to the first. */
+/**
+ * Edits beside many places of JSON are those of one place after the other, from the last one to the first, and keep
+ * the notation of numbers.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isObject } from '../../src/mediation/formats/json-text.ts'
 import { editAt, type Location, locate, withChild, withKeys, withSiblings } from '../../src/mediation/json-edit.ts'
 import type { Json } from '../../src/mediation/value.ts'
 import { Random, SEED } from '../harness/random.ts'
+import { causes, run } from './test-sequences.ts'
 
 function withSibling(json: Json, location: Location, sibling: Json): Json {
   return editAt(json, location.slice(0, -1), holder => {
@@ -49,3 +53,34 @@ test('places that a path names backwards have their siblings too', () => {
   const places = locate({ text: '$[1,0]', keys: null }, [1, 2])
   assert.deepEqual(withSiblings([1, 2], places, 9), [1, 9, 2, 9])
 })
+
+const NOTED = '{"fee":1.50,"list":[{"n":7000.0},2e1],"name":"x"}'
+
+/** Steps over that body, and the body after them. */
+const EDITS: readonly (readonly [steps: string, expected: string])[] = [
+  ['<enrich><source type="inline">y</source><target xpath="json-eval($.name)"/></enrich>', NOTED.replace('x', 'y')],
+  [
+    '<enrich><source type="inline">{"a":0.10}</source><target type="body" action="child"/></enrich>',
+    NOTED.replace('"x"', '"x","a":0.10'),
+  ],
+  [
+    '<enrich><source xpath="json-eval($.name)"/><target type="body" action="remove"/></enrich>',
+    NOTED.replace(',"name":"x"', ''),
+  ],
+  [
+    '<enrich><source type="body"/><target type="property" property="p"/></enrich>' +
+      '<enrich><source type="property" property="p"/><target xpath="json-eval($.name)"/></enrich>',
+    NOTED.replace('"x"', NOTED),
+  ],
+  ['<foreach expression="json-eval($.list)"><sequence><property name="p" value="1"/></sequence></foreach>', NOTED],
+  ['<foreach collection="json-eval($.list)"><sequence><property name="p" value="1"/></sequence></foreach>', NOTED],
+]
+
+for (const [steps, expected] of EDITS) {
+  test(`an edit keeps the notation of numbers: ${steps}`, async () => {
+    const given = `<payloadFactory media-type="json"><format>${NOTED}</format><args/></payloadFactory>`
+    const ran = await run(given + steps)
+    assert.deepEqual(causes(ran), [])
+    assert.equal((ran.message.payload as { readonly text: string }).text, expected)
+  })
+}

@@ -73,6 +73,13 @@ test('a class that returns false ends the sequence', async t => {
   assert.deepEqual(messageOf(await worker.run({ body: json('{}'), fields: [] })).fields, [])
 })
 
+test('a class reads numbers that no double holds as the nearest doubles', async t => {
+  const home = temporaryHome(t, { 'code.mjs': 'export const mediate = m => { m.json = [m.json.n + 1, m.json.fee] }' })
+  const worker = await startWorker(t, { request: CLASS }, { home })
+  const result = await worker.run({ body: json('{"n":12345678901234567890,"fee":1.50}') })
+  assert.equal(textOf(messageOf(result)), '[12345678901234567000,1.5]')
+})
+
 test('an edited module is loaded again', async t => {
   const home = temporaryHome(t, { 'code.mjs': 'export const mediate = m => { m.json = 1 }' })
   const worker = await startWorker(t, { request: CLASS }, { home })

@@ -109,6 +109,11 @@ export function writtenValue(payload: { readonly text: string }): Json {
   return value
 }
 
+/** Parses with the notation of each number. Throws SyntaxError. */
+export function valueInNotation(text: string): Json {
+  return MAY_BE_REWRITTEN.test(text) ? inNotation(text) : (JSON.parse(text) as Json)
+}
+
 function inNotation(text: string): Json {
   return JSON.parse(text, (_, value: unknown, context?: { readonly source?: string }) =>
     typeof value === 'number' && context?.source !== undefined && context.source !== String(value)

@@ -143,7 +143,7 @@ function payloadView(
   return {
     get json() {
       const { json } = message
-      return json === undefined ? undefined : structuredClone(json)
+      return json === undefined ? undefined : structuredClone(withDoubles(json))
     },
     set json(value: unknown) {
       message.json = structuredClone(value) as Json

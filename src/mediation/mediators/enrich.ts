@@ -2,7 +2,7 @@
 import { servicesOf } from '../backend-calls.ts'
 import type { JsonPath, XPathExpression } from '../expression.ts'
 import { compileNodes } from '../expression-compiler.ts'
-import { jsonOf, jsonPayload } from '../formats/json-text.ts'
+import { jsonPayload, writtenValue } from '../formats/json-text.ts'
 import { editAll, jsonOfValue, type Location, locate, withChild, withKeys, withSiblings } from '../json-edit.ts'
 import { elementWithin, jsonOfXml, payloadElement } from '../json-xml.ts'
 import { MediationFault } from '../mediation-fault.ts'
@@ -118,7 +118,7 @@ function compileRemoval(removed: Parts, { warn }: CompileContext): Leave {
   if (removed.kind === 'json') {
     return (_, payload) => {
       if (payload.kind !== 'json') return payload
-      const json = jsonOf(payload)
+      const json = writtenValue(payload)
       const places = removed.paths.flatMap(path => locate(path, json))
       return places.length === 0 ? payload : jsonPayload(editAll(json, places, () => undefined))
     }

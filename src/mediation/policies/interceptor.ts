@@ -6,6 +6,7 @@
 import { callBackend, servicesOf } from '../backend-calls.ts'
 import type { SequenceEndpoint } from '../endpoint-plan.ts'
 import { fieldNameError } from '../field-rules.ts'
+import { jsonOf } from '../formats/json-text.ts'
 import { MediationFault } from '../mediation-fault.ts'
 import { type AnyMediator, mediator } from '../mediator.ts'
 import type { Message } from '../message.ts'
@@ -83,7 +84,8 @@ async function ask(
   request.remove('axis2', 'REST_URL_POSTFIX')
   const response = await callBackend(request, endpoint, false)
   const { status } = response.receivedHead
-  const { json } = response
+  const { payload } = response
+  const json = payload?.kind === 'json' ? jsonOf(payload) : null
   if (status < 200 || status > 299) throw failed(`the interceptor service answered ${status}`)
   if (typeof json !== 'object' || json === null || Array.isArray(json)) throw failed('its answer is no JSON object')
   return json as Answer
