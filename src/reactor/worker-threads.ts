@@ -9,6 +9,7 @@ import type { Piscina } from 'piscina'
 import { WorkerFailure } from '../mediation/worker-service.ts'
 import { TRIM, type WorkerHello } from '../plan/worker-messages.ts'
 import type { TaskEnvelope, TaskReply, WorkerData } from '../plan/worker-plan.ts'
+import { takeSlices } from '../runtime/c-functions.ts'
 import { makeLoopsInterruptible } from '../runtime/loop-interrupts.ts'
 import { refuseThreadsByEvent } from '../runtime/refused-threads.ts'
 import { UNCLAIMED } from '../runtime/task-claims.ts'
@@ -276,6 +277,7 @@ export class WorkerThreads {
     const { plan, wakes, threads, tasksMax, heapBytes, entry = ENTRY } = this.#options
     makeLoopsInterruptible()
     refuseThreadsByEvent()
+    takeSlices('short')
     const piscina = new PoolOfThreads({
       filename: fileURLToPath(entry),
       name: 'runTask',
