@@ -174,12 +174,9 @@ export class SenderRun {
   #advancePhase(): void {
     const ranMs = performance.now() - this.#begunAt
     const { lease, runMs } = this.#context
-    const mustStop = this.#signal.aborted || lease.remainingMs <= 0 || ranMs > CLAIM_MS - CLAIM_MARGIN_MS
-    if (mustStop && this.#phase !== 'aborting') {
-      this.#phase = 'aborting'
-      this.#abortedAt = performance.now()
-      this.#interrupt.abort()
-    }
+    if (this.#signal.aborted) this.#abort('')
+    else if (lease.remainingMs <= 0) this.#abort('its lease was not renewed in time')
+    else if (ranMs > CLAIM_MS - CLAIM_MARGIN_MS) this.#abort('its claims end')
     const waitsForRate = this.#onTheWay === 0 && this.#tokenAt > performance.now() + RATE_WAIT_MS
     if (this.#phase === 'running' && (ranMs > runMs || waitsForRate)) this.#phase = 'draining'
     if (this.#phase === 'running') return
@@ -332,11 +329,18 @@ export class SenderRun {
   /** A lease that cannot be renewed ends the run, before the lease ends. */
   async #renew(): Promise<void> {
     const result = await this.#context.lease.hold()
-    if (result.isHeld && result.term === this.#term) return
+    if (!result.isHeld || result.term !== this.#term) this.#abort('its lease was taken again')
+  }
+
+  /** Interrupts the messages on the way. `cause`: for the log; '': whoever runs it knows. */
+  #abort(cause: string): void {
     if (this.#phase === 'aborting') return
     this.#phase = 'aborting'
     this.#abortedAt = performance.now()
     this.#interrupt.abort()
+    if (cause === '') return
+    const fields = { SENDER: senderKey(this.#sender), COUNT: this.#onTheWay, CAUSE: cause }
+    this.#context.log('warn', 'a run of deliveries is interrupted', fields)
   }
 
   /** Until a result, the end of a statement, an abort, or the next moment at which something is due. */

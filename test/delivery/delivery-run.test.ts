@@ -325,7 +325,9 @@ async function stopsWithoutLease({ open }: OutboxFixture): Promise<void> {
   const outbox = await open({}, () => (isAway ? { when: 'before' } : undefined))
   const ids = await acceptAll(outbox, numbered(2))
   const sender = new HeldSender()
-  const run = runOf(outbox, sender.compose, { lease: { leaseMs: 500, marginMs: 200 } })
+  const said: unknown[] = []
+  const log = (...event: unknown[]) => void said.push(event)
+  const run = runOf(outbox, sender.compose, { lease: { leaseMs: 500, marginMs: 200 }, log })
   await run.due()
   const running = run.run('acme.com/sms/SMSPublisher', NEVER)
   await sender.begun(2)
@@ -334,6 +336,8 @@ async function stopsWithoutLease({ open }: OutboxFixture): Promise<void> {
   await assert.rejects(running, { message: '2 results of acme.com/sms/SMSPublisher could not be recorded' })
   isAway = false
   assert.equal((await outbox.get(TENANT, ids[0]!))!.state, 'sending')
+  const fields = { SENDER: 'acme.com/sms/SMSPublisher', COUNT: 2, CAUSE: 'its lease was not renewed in time' }
+  assert.deepEqual(said.at(-1), ['warn', 'a run of deliveries is interrupted', fields])
 }
 
 async function releasesLease({ open }: OutboxFixture): Promise<void> {
