@@ -1,6 +1,6 @@
 /** Payloads of sequences and faults as elements, texts and JSON. Bodies have the same rules, with their settings. */
 import { type BodyFormat, isXmlFormat } from './formats/body-types.ts'
-import { isObject, jsonOf, writtenValue } from './formats/json-text.ts'
+import { isObject, jsonOf, valueWithoutExponents, writtenValue } from './formats/json-text.ts'
 import { type ConversionSettings, contentOfJson, DEFAULT_CONVERSION, elementOfJson } from './formats/json-to-xml.ts'
 import { XmlToJson } from './formats/xml-to-json.ts'
 import type { Message, Payload } from './message.ts'
@@ -22,9 +22,16 @@ export function payloadElement(payload: Payload, settings = WITH_NIL, levels = L
   return element(name!, [text!], [['xmlns', TEXT_NAMESPACE]])
 }
 
+/** Any payload as one element, as XPath sees it: numbers have no exponents. */
+export function elementForXPath(payload: Payload): XmlElementNode {
+  return payload.kind === 'json'
+    ? elementOfJson(valueWithoutExponents(payload), WITH_NIL, LEVELS)
+    : payloadElement(payload)
+}
+
 /** The element of any payload, as XPath sees it, as text. */
 export function payloadXml(payload: Payload): string {
-  return writeXml(payloadElement(payload))
+  return writeXml(elementForXPath(payload))
 }
 
 /** The text of any payload; bytes are base64. */

@@ -6,7 +6,7 @@ import { EXTENSIONS, FUNCTIONS, LATER_FUNCTIONS } from './functions.ts'
 import { propertyOf } from './get-property.ts'
 import { type Message, type Payload, type ReadScope, SCOPE_PREFIXES } from './message.ts'
 import { environmentReader } from './outer-values.ts'
-import { jsonView, payloadElement } from './json-xml.ts'
+import { elementForXPath, jsonView } from './json-xml.ts'
 import { envelope, soapVersion } from './soap.ts'
 import { type DomNode, type XPathValue, xpathLibrary } from './lazy-libraries.ts'
 import { MediationFault } from './mediation-fault.ts'
@@ -172,7 +172,7 @@ function requireRoom(tree: XmlElementNode): void {
 }
 
 function enveloped(payload: Payload): XmlElementNode {
-  const root = payloadElement(payload)
+  const root = elementForXPath(payload)
   if (soapVersion(root, 'Envelope') !== undefined) return root
   return envelope(soapVersion(root, 'Fault') ?? 'soap11', [root])
 }

@@ -405,6 +405,7 @@ for (const [what, steps, names] of UNSET) {
 
 const raw = (digits: string) => JSON.rawJSON(digits)
 const WRITTEN = { fee: raw('7000.0'), same: raw('7000.00'), whole: 7000, none: raw('0.0'), power: raw('1e2') }
+const POWERS = { great: raw('1E+300'), small: raw('1e-7') }
 const LIST = { list: [{ p: raw('1.0') }, { p: raw('2.50') }], big: raw('12345678901234567890') }
 
 /** Expression, and its value as text. */
@@ -421,6 +422,9 @@ const WRITTEN_ROWS: readonly (readonly [string, string])[] = [
   ['json-eval($.big) = 1', 'false'],
   ['json-eval($.power) + 1', '101'],
   ['//whole = 7000 and json-eval($.power) > 99', 'true'],
+  ['//power', '100'],
+  ['//power = 100 and //great > 1000 and //small < 1', 'true'],
+  ['sum(//power | //whole)', '7100'],
   ['boolean(json-eval($.none))', 'false'],
   ['json-eval($.list[?(@.p == 1)])', '[{"p":1.0}]'],
   ['json-eval($.list[?(@.p > 2)].p)', '[2.50]'],
@@ -435,7 +439,7 @@ const WRITTEN_ROWS: readonly (readonly [string, string])[] = [
 ]
 for (const [expression, expected] of WRITTEN_ROWS) {
   test(`D898: ${expression} reads a number as it is written: ${expected}`, async () => {
-    assert.equal(await textFrom(expression, { json: { ...WRITTEN, ...LIST } }), expected)
+    assert.equal(await textFrom(expression, { json: { ...WRITTEN, ...POWERS, ...LIST } }), expected)
   })
 }
 

@@ -114,6 +114,26 @@ export function valueInNotation(text: string): Json {
   return MAY_BE_REWRITTEN.test(text) ? inNotation(text) : (JSON.parse(text) as Json)
 }
 
+/** Texts without such digits hold no number with an exponent. */
+const MAY_HAVE_EXPONENT = /\d[eE][+-]?\d/
+
+/** As `writtenValue`, for XPath 1.0, which knows no exponents: 1e2 is 100. A number beyond all doubles stays. */
+export function valueWithoutExponents(payload: { readonly text: string }): Json {
+  if (!MAY_HAVE_EXPONENT.test(payload.text)) return writtenValue(payload)
+  return JSON.parse(payload.text, (_, value: unknown, context?: { readonly source?: string }) => {
+    if (typeof value !== 'number' || context?.source === undefined) return value
+    const { source } = context
+    const digits = /e/i.test(source) && Number.isFinite(value) ? decimalOf(value) : source
+    return digits === String(value) ? value : JSON.rawJSON(digits)
+  }) as Json
+}
+
+/** The number without an exponent, with up to 20 decimal places. */
+function decimalOf(number: number): string {
+  if (Math.abs(number) >= 1e21) return String(BigInt(number))
+  return Math.abs(number) < 1e-6 ? number.toFixed(20) : String(number)
+}
+
 function inNotation(text: string): Json {
   return JSON.parse(text, (_, value: unknown, context?: { readonly source?: string }) =>
     typeof value === 'number' && context?.source !== undefined && context.source !== String(value)
