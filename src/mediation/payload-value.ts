@@ -6,7 +6,7 @@ import { MediationFault } from './mediation-fault.ts'
 import type { Message, Payload } from './message.ts'
 import { jsonIn, MALFORMED, TEXT_MAX, tooLong } from './property-type.ts'
 import type { TaskServices } from './task-calls.ts'
-import { type Json, textOf, type Value } from './value.ts'
+import { type Json, textOf, type Value, valueOfJson } from './value.ts'
 import type { XmlChild } from './xml-tree.ts'
 
 /** The value of a payload: JSON, the root element, text, or base64; '' without a payload. */
@@ -17,11 +17,14 @@ export function valueOfPayload(payload: Payload | null): Value {
   // Properties hold no bytes; as the language has it, binary content is base64.
   if (payload.kind === 'binary') return Buffer.from(payload.bytes).toString('base64')
   const json = writtenValue(payload)
-  return typeof json === 'object' && json !== null ? { kind: 'json', value: json } : (json ?? '')
+  // A property that is a number counts, on other threads too.
+  if (JSON.isRawJSON(json)) return valueOfJson(jsonOf(payload))
+  return valueOfJson(json)
 }
 
 /** The payload as JSON; null without a payload. */
 export function jsonOfPayload(payload: Payload | null): Json {
+  if (payload?.kind === 'json') return writtenValue(payload)
   return payload === null ? null : jsonOfValue(valueOfPayload(payload))
 }
 

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isObject } from '../../src/mediation/formats/json-text.ts'
+import { isObject, jsonOf, jsonPayload, valueInNotation, writtenValue } from '../../src/mediation/formats/json-text.ts'
 import { editAt, type Location, locate, withChild, withKeys, withSiblings } from '../../src/mediation/json-edit.ts'
 import type { Json } from '../../src/mediation/value.ts'
 import { Random, SEED } from '../harness/random.ts'
@@ -84,3 +84,25 @@ for (const [steps, expected] of EDITS) {
     assert.equal((ran.message.payload as { readonly text: string }).text, expected)
   })
 }
+
+test('D898: after an edit, XPath and JSONPath find numbers by their values', async () => {
+  const given = '<payloadFactory media-type="json"><format>{"power":1e2,"name":"x"}</format><args/></payloadFactory>'
+  const edit = '<enrich><source type="inline">y</source><target xpath="json-eval($.name)"/></enrich>'
+  const read = '<property name="it" expression="//power = 100 and json-eval($.power) = 100"/>'
+  assert.equal((await run(given + edit + read)).message.get('default', 'it'), 'true')
+})
+
+test('what wants doubles gets doubles from an edited payload, and the digits of numbers that no double holds', () => {
+  const value = valueInNotation('{"a":7000.0,"b":1e2,"c":12345678901234567890}')
+  const payload = jsonPayload(value)
+  assert.equal(JSON.stringify(jsonOf(payload)), '{"a":7000,"b":100,"c":12345678901234567890}')
+  assert.equal(jsonOf(payload), jsonOf(payload))
+  assert.equal(writtenValue(payload), value)
+})
+
+test('a property that is a bare number counts', async () => {
+  const given = '<payloadFactory media-type="json"><format>1e2</format><args/></payloadFactory>'
+  const read = '<enrich><source type="body"/><target type="property" property="p"/></enrich>'
+  const ran = await run(given + read)
+  assert.equal(ran.message.get('default', 'p'), 100)
+})

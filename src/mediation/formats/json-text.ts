@@ -16,13 +16,18 @@ const written = new WeakMap<object, Json>()
 /** Texts without such digits hold no inexact number. */
 const MAY_BE_INEXACT = /\d[\d.]{14}|\d[eE][+-]?\d|-0/
 
-/** The value of a JSON payload, parsed at most once. */
+/** The value of a JSON payload, parsed at most once: each number that a double holds is one, edited or not. */
 export function jsonOf(payload: { readonly text: string }): Json {
   const known = parsed.get(payload)
   if (known !== undefined || parsed.has(payload)) return known!
-  const value = MAY_BE_INEXACT.test(payload.text) ? exactValue(payload.text) : (JSON.parse(payload.text) as Json)
+  const edited = written.get(payload)
+  const value = edited === undefined || holdsRaw(edited, isExactDouble) ? valueOfText(payload.text) : edited
   parsed.set(payload, value)
   return value
+}
+
+function valueOfText(text: string): Json {
+  return MAY_BE_INEXACT.test(text) ? exactValue(text) : (JSON.parse(text) as Json)
 }
 
 /** The payload of a value, which nobody changes any more. Its text is made for its readers, not for every copy. */
@@ -38,8 +43,7 @@ export function jsonPayload(value: Json): { readonly kind: 'json'; readonly text
       return text
     },
   } as const
-  parsed.set(payload, value)
-  // A number with another notation is an object in the value.
+  // A number with another notation is an object in the value: who wants doubles gets another value.
   written.set(payload, value)
   return payload
 }

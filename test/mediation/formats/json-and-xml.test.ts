@@ -201,7 +201,7 @@ test('a body is parsed a second time only where JavaScript writes a number of it
   ] as const) {
     const parsed = parseJsonText(text, DEFAULT_LIMITS)
     for (const payload of [parsed, { text }]) {
-      assert.equal(writtenValue(payload) !== jsonOf(payload), isParsedAgain, text)
+      assert.equal(jsonOf(payload) !== writtenValue(payload), isParsedAgain, text)
       assert.equal(JSON.stringify(writtenValue(payload)), text)
     }
   }
