@@ -332,14 +332,18 @@ export class SenderRun {
     if (!result.isHeld || result.term !== this.#term) this.#abort('its lease was taken again')
   }
 
-  /** Interrupts the messages on the way. `cause`: for the log; '': whoever runs it knows. */
+  /**
+   * Interrupts the messages on the way. `cause`: for the log; '': whoever runs it knows. Nothing is logged where no
+   * message is sent again: the lease is given back when nothing waits.
+   */
   #abort(cause: string): void {
     if (this.#phase === 'aborting') return
     this.#phase = 'aborting'
     this.#abortedAt = performance.now()
     this.#interrupt.abort()
-    if (cause === '') return
-    const fields = { SENDER: senderKey(this.#sender), COUNT: this.#onTheWay, CAUSE: cause }
+    const unrecorded = this.#onTheWay + this.#settlements.length + this.#recording
+    if (cause === '' || unrecorded === 0) return
+    const fields = { SENDER: senderKey(this.#sender), COUNT: unrecorded, CAUSE: cause }
     this.#context.log('warn', 'a run of deliveries is interrupted', fields)
   }
 

@@ -35,6 +35,7 @@ const CLAUSES: readonly (readonly [string, Clause])[] = [
   ['results of a node that has lost its claims change nothing', ignoresLateResults],
   ['a node that cannot renew its lease interrupts its messages', stopsWithoutLease],
   ['a node gives the lease back when nothing waits', releasesLease],
+  ['a run for which nothing waits any more is not logged as interrupted', endsQuietly],
   ['a claim without a result waits again when it has ended', recovers],
   ['a clock that goes back or ahead loses nothing', survivesJumps],
   ['results wait for a database that is away, and none is lost', survivesErrors],
@@ -348,6 +349,22 @@ async function releasesLease({ open }: OutboxFixture): Promise<void> {
   await acceptAll(outbox, ['two'])
   await runDue(second!)
   assert.equal((await readCountsOf(outbox)).delivered, 2)
+}
+
+async function endsQuietly({ open }: OutboxFixture): Promise<void> {
+  const outbox = await open({ clock: new TestClock() })
+  await acceptAll(outbox, ['one'])
+  await runDue(runOf(outbox, async () => DELIVERED, { node: 'a' }))
+  const said: unknown[] = []
+  const log = (...event: unknown[]) => void said.push(event)
+  const pace = async () => {
+    // Another job of the node sees that nothing waits, and gives the lease back.
+    await run.due()
+    return { concurrency: 1, perSecond: null }
+  }
+  const run = runOf(outbox, async () => DELIVERED, { node: 'a', pace, log })
+  await run.run('acme.com/sms/SMSPublisher', NEVER)
+  assert.deepEqual(said, [])
 }
 
 async function recovers({ open }: OutboxFixture): Promise<void> {
