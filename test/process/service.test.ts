@@ -67,6 +67,12 @@ test('a message that cannot be sent is a warning that names it', async () => {
   }
 })
 
+test('the unit allows the calls by which threads share processors', () => {
+  const allowed = readFileSync(UNIT, 'utf8').split('SystemCallFilter=~@privileged @resources\n')[1]!
+  for (const call of ['setpriority', 'sched_setattr'])
+    assert.match(allowed, new RegExp(`^SystemCallFilter=.*\\b${call}\\b`, 'm'))
+})
+
 const hasAnalyze = spawnSync('systemd-analyze', ['--version']).status === 0
 const skip = hasAnalyze ? false : 'systemd-analyze is not installed'
 test('systemd accepts the unit, and finds it well confined', { skip }, () => {
