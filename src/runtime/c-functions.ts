@@ -101,10 +101,10 @@ const SCHED_OTHER = 0
 const SLICES_NS = { short: 100_000n, usual: 0n } as const
 
 /**
- * Sets the time slice that this thread asks Linux for. A thread with short slices that becomes ready takes the
- * processor at once from one with usual slices, which otherwise goes on until a tick of the system, for up to 4 ms
- * (D955). Shares of the processor stay the same. Threads inherit the slice of the thread that starts them. Linux
- * regards it from 6.12 on. Returns whether the system has accepted it.
+ * Sets the time slice that this thread asks Linux for. A thread with short slices that becomes ready, and has not had
+ * more than its share, takes the processor at once from one with usual slices. That one otherwise goes on until a tick
+ * of the system, for up to 4 ms (D955). Shares of the processor stay the same. Threads inherit the slice of the thread
+ * that starts them. Linux regards it from 6.12 on. Returns whether the system has accepted it.
  */
 export function takeSlices(slices: keyof typeof SLICES_NS): boolean {
   const numbers = process.platform === 'linux' ? SCHEDULING_CALLS[process.arch] : undefined

@@ -1,14 +1,15 @@
 /** Handlers of the operator in the real program: what one leaves behind or never ends harms one exchange. */
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, test } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { dial, home, leave, start } from '../harness/operator.ts'
-import type { Peer } from '../harness/peers.ts'
+import { eventually, type Peer } from '../harness/peers.ts'
 import { freePort, LAUNCHER, Program, type RunningGateway } from '../harness/program.ts'
+import { put } from '../harness/reloading.ts'
 import { takeResponse } from '../harness/responses.ts'
 import { silentPipe } from '../harness/silent-pipe.ts'
 
@@ -412,3 +413,45 @@ test('a reload returns isolated handlers to the reactors', async () => {
   }
   assert.deepEqual(await here(), ['1'])
 })
+
+const ON_WORKER = `<sequence xmlns="http://ws.apache.org/ns/synapse" name="WSO2AM--Ext--In">
+  <payloadFactory media-type="json"><format>{}</format></payloadFactory>
+</sequence>`
+const SCHEDULING = '/proc/self/sched'
+const isSliceTold = existsSync(SCHEDULING) && /^se\.slice/m.test(readFileSync(SCHEDULING, 'latin1'))
+
+test('D955: workers and threads of handlers have usual time slices', {
+  skip: !isSliceTold && 'the system tells none',
+}, async () => {
+  const at = home()
+  put(at, 'synapse-configs/default/sequences/WSO2AM--Ext--In.xml', ON_WORKER)
+  const ended = join(at.path, 'ended')
+  put(at, 'h.mjs', `import fs from 'node:fs'\nexport const end = () => fs.writeFileSync(${JSON.stringify(ended)}, '')`)
+  put(at, 'deployment.toml', 'enabled_global_handlers = ["h"]\n[[synapse_handlers]]\nname = "h"\nclass = "h.mjs"\n')
+  const gateway = await start(at, ['transport.passthru_http.reactors=1'])
+  own.push(gateway)
+  assert.equal(await ask(await dial(gateway)), 200)
+  await eventually('the end of the phase', () => existsSync(ended))
+  // A worker that starts has those of its reactor.
+  await eventually('usual slices of workers and of the thread of the handler', () => {
+    const threads = slices(gateway.program.child.pid!)
+    const usual = Math.max(...threads.map(({ slice }) => slice))
+    const started = threads.filter(({ name }) => name === 'WorkerThread')
+    return started.length >= 2 && started.every(({ slice }) => slice === usual)
+  })
+})
+
+/** Names and time slices of the threads of a program (/proc/PID/task/TID/sched). */
+function slices(pid: number): readonly { readonly name: string; readonly slice: number }[] {
+  const folder = `/proc/${pid}/task`
+  return readdirSync(folder).flatMap(id => {
+    try {
+      const scheduling = readFileSync(`${folder}/${id}/sched`, 'latin1')
+      const slice = Number(/^se\.slice\s*:\s*(\d+)/m.exec(scheduling)![1])
+      return [{ name: readFileSync(`${folder}/${id}/comm`, 'latin1').trim(), slice }]
+    } catch {
+      // It has ended meanwhile.
+      return []
+    }
+  })
+}
