@@ -16,10 +16,7 @@ export function valueOfPayload(payload: Payload | null): Value {
   if (payload.kind === 'text') return payload.text
   // Properties hold no bytes; as the language has it, binary content is base64.
   if (payload.kind === 'binary') return Buffer.from(payload.bytes).toString('base64')
-  const json = writtenValue(payload)
-  // A property that is a number counts, on other threads too.
-  if (JSON.isRawJSON(json)) return valueOfJson(jsonOf(payload))
-  return valueOfJson(json)
+  return valueOfJson(writtenValue(payload))
 }
 
 /** The payload as JSON; null without a payload. */

@@ -4,7 +4,7 @@
  */
 import { showLife } from '../../runtime/signs-of-life.ts'
 import { countText } from '../flow-limits.ts'
-import type { Json, Value } from '../value.ts'
+import { type Json, type Value, valueOfJson } from '../value.ts'
 import type { BodyLimits } from './body-limits.ts'
 import { FormatError, requireHeapRoom } from './format-error.ts'
 
@@ -168,7 +168,7 @@ export function isObject(json: Json): json is { readonly [name: string]: Json } 
 /** Values that a structured clone keeps, by what they stand for: each copy of a message asks for those of all. */
 const clones = new WeakMap<object, Value>()
 
-/** A value that a structured clone keeps: JSON with inexact numbers, and a number with its notation, are texts. */
+/** A value that a structured clone keeps: JSON with inexact numbers is a text; other numbers lose their notation. */
 export function cloneable(value: Value): Value {
   if (typeof value !== 'object' || value.kind !== 'json') return value
   let clone = clones.get(value)
@@ -181,8 +181,8 @@ export function cloneable(value: Value): Value {
 
 function cloneOf(value: Extract<Value, { kind: 'json' }>): Value {
   const { value: json } = value
-  if (JSON.isRawJSON(json) || holdsRaw(json, isInexact)) return JSON.stringify(json)
-  return holdsRaw(json) ? { kind: 'json', value: withDoubles(json) } : value
+  if (holdsRaw(json, isInexact)) return JSON.stringify(json)
+  return holdsRaw(json) ? valueOfJson(withDoubles(json)) : value
 }
 
 /** The value with each number as a double, for code that knows no other numbers. */
