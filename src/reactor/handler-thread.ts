@@ -3,8 +3,8 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { loadModule } from '../config/module-file.ts'
 import { causeOf, fieldNamed, openView } from '../filters/exchange-view.ts'
 import type { HandlerReply, HandlerTask, PhaseFunction } from '../filters/handler-interface.ts'
-import { takeSlices } from '../runtime/c-functions.ts'
 import { READY } from '../runtime/isolated-threads.ts'
+import { setTimeSlice } from '../runtime/thread-scheduling.ts'
 import { MemoryReport } from '../runtime/thread-memory.ts'
 import type { HandlerThreadData } from './handler-loading.ts'
 
@@ -34,8 +34,8 @@ async function run({ path, facts, fields }: HandlerTask): Promise<HandlerReply> 
   }
 }
 
-// The reactor that started the thread may have short ones.
-takeSlices('usual')
+// The reactor that started the thread may have a short one.
+setTimeSlice('default')
 // An error that a handler leaves behind must not end the thread under the next one.
 process.on('unhandledRejection', () => undefined)
 const { memory } = workerData as { readonly memory?: Float64Array }

@@ -55,7 +55,7 @@ interface ThreadPool {
   readonly threads: readonly Worker[]
 }
 
-/** What the threads of a pool are doing. */
+/** Numbers of the threads of a pool. */
 export interface ThreadLoad {
   readonly threads: number
   /** Threads that have said hello. */
@@ -106,7 +106,7 @@ export class SupervisedThreads {
     return [...this.#threads.values()].filter(thread => thread.pool === pool)
   }
 
-  /** What the threads of a pool are doing now. */
+  /** Counts the threads of a pool by their present states. */
   load(pool: ThreadPool): ThreadLoad {
     const nowMs = monotonicMs()
     const all = this.#of(pool)
@@ -120,7 +120,7 @@ export class SupervisedThreads {
     return this.#of(pool).some(({ hello }) => hello !== null && heldBytes(hello.held) > bytes)
   }
 
-  /** Nobody waits for the result of a task that is under way: its thread ends it at its next wait (D807). */
+  /** Ends a task for whose result nobody waits, at the next wait of the task on its thread (D807). */
   leave(task: number): void {
     this.#left.add(task)
     for (const { hello } of this.#threads.values()) hello?.port.postMessage({ kind: 'left', task } satisfies ToWorker)

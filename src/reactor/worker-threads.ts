@@ -9,10 +9,10 @@ import type { Piscina } from 'piscina'
 import { WorkerFailure } from '../mediation/worker-service.ts'
 import { TRIM, type WorkerHello } from '../plan/worker-messages.ts'
 import type { TaskEnvelope, TaskReply, WorkerData } from '../plan/worker-plan.ts'
-import { takeSlices } from '../runtime/c-functions.ts'
 import { makeLoopsInterruptible } from '../runtime/loop-interrupts.ts'
 import { refuseThreadsByEvent } from '../runtime/refused-threads.ts'
 import { UNCLAIMED } from '../runtime/task-claims.ts'
+import { setTimeSlice } from '../runtime/thread-scheduling.ts'
 import {
   causeOf,
   SupervisedThreads,
@@ -208,7 +208,7 @@ export class WorkerThreads {
     }
   }
 
-  /** Nobody waits for the result of a task that is under way: its thread ends it at its next wait (D807). */
+  /** Ends a task for whose result nobody waits, at the next wait of the task on its thread (D807). */
   leave(task: number): void {
     this.#threads.leave(task)
   }
@@ -277,7 +277,7 @@ export class WorkerThreads {
     const { plan, wakes, threads, tasksMax, heapBytes, entry = ENTRY } = this.#options
     makeLoopsInterruptible()
     refuseThreadsByEvent()
-    takeSlices('short')
+    setTimeSlice('short')
     const piscina = new PoolOfThreads({
       filename: fileURLToPath(entry),
       name: 'runTask',

@@ -86,33 +86,3 @@ export function processorYield(): () => void {
   const call = process.platform === 'linux' ? cFunction('sched_yield', { arguments: [], return: 'i32' }) : undefined
   return call === undefined ? () => undefined : () => void call()
 }
-
-/** Numbers of sched_setattr(2) and sched_getattr(2), for which older C libraries have no functions. */
-const SCHEDULING_CALLS: Partial<Record<NodeJS.Architecture, { readonly set: bigint; readonly get: bigint }>> = {
-  x64: { set: 314n, get: 315n },
-  arm64: { set: 274n, get: 275n },
-}
-/** Length of `struct sched_attr`, and where its policy and its time slice, `sched_runtime`, are. */
-const ATTRIBUTES_BYTES = 56
-const POLICY_AT = 4
-const SLICE_AT = 24
-const SCHED_OTHER = 0
-/** Time slices in nanoseconds: the shortest one that Linux gives, and 0 for that of all threads. */
-const SLICES_NS = { short: 100_000n, usual: 0n } as const
-
-/**
- * Sets the time slice that this thread asks Linux for. A thread with short slices that becomes ready, and has not had
- * more than its share, takes the processor at once from one with usual slices. That one otherwise goes on until a tick
- * of the system, for up to 4 ms (D955). Shares of the processor stay the same. Threads inherit the slice of the thread
- * that starts them. Linux regards it from 6.12 on. Returns whether the system has accepted it.
- */
-export function takeSlices(slices: keyof typeof SLICES_NS): boolean {
-  const numbers = process.platform === 'linux' ? SCHEDULING_CALLS[process.arch] : undefined
-  const call = cFunction('syscall', { arguments: ['i64', 'i64', 'buffer', 'i64', 'i64'], return: 'i64' })
-  if (numbers === undefined || call === undefined) return false
-  const attributes = Buffer.alloc(ATTRIBUTES_BYTES)
-  if (call(numbers.get, 0n, attributes, BigInt(ATTRIBUTES_BYTES), 0n) !== 0n) return false
-  if (attributes.readUInt32LE(POLICY_AT) !== SCHED_OTHER) return false
-  attributes.writeBigUInt64LE(SLICES_NS[slices], SLICE_AT)
-  return call(numbers.set, 0n, attributes, 0n, 0n) === 0n
-}

@@ -24,10 +24,10 @@ import type { Report } from '../proxy/exchange/connection-context.ts'
 import type { FromMounted, ToMounted } from '../plan/mounted-messages.ts'
 import { CallChannel } from '../runtime/call-channel.ts'
 import { monotonicMs } from '../runtime/monotonic-clock.ts'
-import { processorYield, takeSlices } from '../runtime/c-functions.ts'
+import { processorYield } from '../runtime/c-functions.ts'
 import { collectGarbage } from '../runtime/heap-trim.ts'
 import { SharedWakes } from '../runtime/shared-wakes.ts'
-import { systemThreadId } from '../runtime/thread-scheduling.ts'
+import { setTimeSlice, systemThreadId } from '../runtime/thread-scheduling.ts'
 import { allocateMemoryRows, MemoryReport, memoryRows } from '../runtime/thread-memory.ts'
 import { watchLife } from '../runtime/signs-of-life.ts'
 import { TaskClaims, UNCLAIMED } from '../runtime/task-claims.ts'
@@ -84,8 +84,8 @@ export type TaskRunner = (task: never, time: TaskTime) => TaskResult | Promise<T
 
 /** Returns the function that piscina calls with each task. `runnersOf`: runners by kind of task. */
 export function serveTasks(runnersOf: (context: TaskContext) => Readonly<Record<string, TaskRunner>>) {
-  // The reactor that started the thread has short ones.
-  takeSlices('usual')
+  // The reactor that started the thread has a short one.
+  setTimeSlice('default')
   const { context, life, memory, times, claims } = openThread()
   const runners = { ...runnersOf(context), [TRIM]: trimHeap }
   watchLife(() => Atomics.add(life, BEATS, 1))

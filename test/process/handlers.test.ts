@@ -420,7 +420,7 @@ const ON_WORKER = `<sequence xmlns="http://ws.apache.org/ns/synapse" name="WSO2A
 const SCHEDULING = '/proc/self/sched'
 const isSliceTold = existsSync(SCHEDULING) && /^se\.slice/m.test(readFileSync(SCHEDULING, 'latin1'))
 
-test('D955: workers and threads of handlers have usual time slices', {
+test('D955: workers and threads of handlers have the default time slice', {
   skip: !isSliceTold && 'the system tells none',
 }, async () => {
   const at = home()
@@ -433,11 +433,11 @@ test('D955: workers and threads of handlers have usual time slices', {
   assert.equal(await ask(await dial(gateway)), 200)
   await eventually('the end of the phase', () => existsSync(ended))
   // A worker that starts has those of its reactor.
-  await eventually('usual slices of workers and of the thread of the handler', () => {
+  await eventually('the default slice of workers and of the thread of the handler', () => {
     const threads = slices(gateway.program.child.pid!)
-    const usual = Math.max(...threads.map(({ slice }) => slice))
+    const longest = Math.max(...threads.map(({ slice }) => slice))
     const started = threads.filter(({ name }) => name === 'WorkerThread')
-    return started.length >= 2 && started.every(({ slice }) => slice === usual)
+    return started.length >= 2 && started.every(({ slice }) => slice === longest)
   })
 })
 
@@ -450,7 +450,7 @@ function slices(pid: number): readonly { readonly name: string; readonly slice: 
       const slice = Number(/^se\.slice\s*:\s*(\d+)/m.exec(scheduling)![1])
       return [{ name: readFileSync(`${folder}/${id}/comm`, 'latin1').trim(), slice }]
     } catch {
-      // It has ended meanwhile.
+      // The thread has ended meanwhile.
       return []
     }
   })

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { getPriority } from 'node:os'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { cFunction, mapLargeBlocks, processorYield, takeSlices, trimMalloc } from '../../src/runtime/c-functions.ts'
+import { cFunction, mapLargeBlocks, processorYield, trimMalloc } from '../../src/runtime/c-functions.ts'
 import { collectGarbage } from '../../src/runtime/heap-trim.ts'
 
 test('cFunction calls the C library, and leaves warnings of the process as they were', () => {
@@ -28,21 +27,6 @@ test('processorYield returns a call that does nothing where node:ffi is refused'
     throw new Error('refused')
   })
   assert.equal(processorYield()(), undefined)
-})
-
-test('takeSlices is accepted, and the nice value stays', {
-  skip: !/^(?:x64|arm64)$/.test(process.arch) || process.platform !== 'linux' ? 'not Linux on x64 or arm64' : false,
-}, () => {
-  const before = getPriority()
-  assert.deepEqual([takeSlices('short'), takeSlices('usual')], [true, true])
-  assert.equal(getPriority(), before)
-})
-
-test('takeSlices is not accepted where node:ffi is refused', context => {
-  context.mock.method(process, 'getBuiltinModule', () => {
-    throw new Error('refused')
-  })
-  assert.equal(takeSlices('short'), false)
 })
 
 /** Below the size from which glibc maps memory for one allocation alone. */
